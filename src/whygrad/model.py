@@ -1,0 +1,333 @@
+"""The words of whygrad as types: what every layer shares.
+
+No torch and no I/O here: the probe fills these in, the run file stores them, rules and reports read them.
+
+Words (one per idea, everywhere): run, step, parameter, output, gradient, leaf, intermediate, cut, statistic, run file,
+evidence, rule, finding, rank.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+
+class Severity(StrEnum):
+    """How bad a finding is.
+
+    error: something that was meant to learn cannot, or the numbers are broken.
+    warning: it learns badly, with evidence.
+    info: worth knowing, often meant.
+    """
+
+    ERROR = "error"
+    WARNING = "warning"
+    INFO = "info"
+
+    @property
+    def order(self) -> int:
+        """Return 0 for the most severe level, counting up."""
+        return list(Severity).index(self)
+
+
+class Role(StrEnum):
+    """Which tensor a statistic describes."""
+
+    GRADIENT = "gradient"  # `.grad` of a parameter as its optimizer step uses it
+    WEIGHT = "weight"  # the parameter before its step
+    UPDATE = "update"  # the parameter after its step minus before; zeros are elements that did not change
+    OUTPUT = "output"  # what a module returned in forward
+    OUTPUT_GRADIENT = "output_gradient"  # the gradient of the loss with respect to that output
+
+
+STATISTICS: tuple[str, ...] = (
+    "count",
+    "sum",
+    "sum_squares",
+    "sum_abs",
+    "max_abs",
+    "zeros",
+    "nans",
+    "infs",
+)
+"""The columns of a statistics matrix, float64 each, in this order. All add up over tensors, except `max_abs`, which
+takes the maximum. `count` counts every element looked at; sums and the maximum run over the finite elements only."""
+
+HISTOGRAM_BINS = 32
+"""Bins of the log2-size histogram. Bin k counts finite, nonzero elements with floor((floor(log2|x|) + 48) / 2) == k,
+clamped to 0..31: two powers of two per bin, from below 2**-46 (bin 0) to 2**14 and above (bin 31)."""
+HISTOGRAM_LOWEST_EXPONENT = -48
+HISTOGRAM_EXPONENTS_PER_BIN = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Statistics:
+    """Additive statistics of one tensor, or of several added up."""
+
+    count: float = 0.0
+    sum: float = 0.0
+    sum_squares: float = 0.0
+    sum_abs: float = 0.0
+    max_abs: float = 0.0
+    zeros: float = 0.0
+    nans: float = 0.0
+    infs: float = 0.0
+
+    def __add__(self, other: Statistics) -> Statistics:
+        return Statistics(
+            self.count + other.count,
+            self.sum + other.sum,
+            self.sum_squares + other.sum_squares,
+            self.sum_abs + other.sum_abs,
+            max(self.max_abs, other.max_abs),
+            self.zeros + other.zeros,
+            self.nans + other.nans,
+            self.infs + other.infs,
+        )
+
+    @property
+    def finite(self) -> float:
+        """Return the number of finite elements."""
+        return self.count - self.nans - self.infs
+
+    @property
+    def mean(self) -> float:
+        """Return the mean of the finite elements; NaN if there is none."""
+        return self.sum / self.finite if self.finite > 0 else math.nan
+
+    @property
+    def mean_abs(self) -> float:
+        """Return the mean size |x| of the finite elements; NaN if there is none."""
+        return self.sum_abs / self.finite if self.finite > 0 else math.nan
+
+    @property
+    def rms(self) -> float:
+        """Return the root mean square of the finite elements; NaN if there is none."""
+        return math.sqrt(self.sum_squares / self.finite) if self.finite > 0 else math.nan
+
+    @property
+    def l2(self) -> float:
+        """Return the Euclidean norm of the finite elements."""
+        return math.sqrt(self.sum_squares)
+
+    @property
+    def std(self) -> float:
+        """Return the sample standard deviation (n - 1) of the finite elements; NaN below two elements."""
+        n = self.finite
+        if n < 2:
+            return math.nan
+        return math.sqrt(max(0.0, (self.sum_squares - self.sum * self.sum / n) / (n - 1)))
+
+    @property
+    def zero_share(self) -> float:
+        """Return the share of elements that are exactly zero; NaN for an empty tensor."""
+        return self.zeros / self.count if self.count > 0 else math.nan
+
+    @property
+    def nonfinite(self) -> float:
+        """Return the number of NaN and Inf elements."""
+        return self.nans + self.infs
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A line of the user's program.
+
+    `code` is the source line, stripped. `excerpt` holds (line number, text) pairs of the line and its neighbours, so
+    that a report can show them where the source file is not at hand.
+    """
+
+    file: str
+    line: int
+    function: str = ""
+    code: str = ""
+    excerpt: tuple[tuple[int, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Module:
+    """A module of a root model that ran or holds parameters."""
+
+    id: int
+    name: str  # qualified name in its root model; "" for the root itself
+    root: str  # variable or attribute that holds the root model; the root's class name where none is known
+    type: str  # class name
+    made_at: Place | None = None  # innermost user line that constructed it
+    order: int | None = None  # position of its first call in forward order, over all modules of the run; None: never called
+    calls: int = 0  # calls with grad enabled in recorded steps
+    training: bool | None = None  # `module.training` at the last such call
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A tensor that was meant to learn: a parameter of a model, or a leaf that an optimizer or the loss's graph holds.
+
+    Counts run over the whole run, recorded step or not, unless said otherwise.
+    """
+
+    id: int
+    name: str  # qualified; led by the root's name and a dot where the program has several roots
+    shape: tuple[int, ...]
+    dtype: str  # "float32", without "torch."
+    aliases: tuple[str, ...] = ()  # further qualified names of the same tensor (weight tying)
+    root: str = ""  # name of the root model; "" where no module holds it
+    module: str = ""  # qualified name of the module that holds it, in its root
+    module_type: str = ""  # class name of that module
+    attribute: str = ""  # its name in that module, or the variable that holds it
+    registered: bool = True  # found by `named_parameters()` of a root model
+    held_in: str = ""  # where it was found if not registered: "list", "dict", "attribute", "optimizer", "variable"
+    stale: bool = False  # an optimizer holds it, no module does any more, and a module once did
+    requires_grad: bool = True  # at the end of the run
+    made_at: Place | None = None  # user line that made it (or the layer it belongs to)
+    assigned_at: Place | None = None  # user line that put it, or the container it lies in, on its module
+    frozen_at: Place | None = None  # user line that last set requires_grad to False
+    order: int | None = None  # forward order of the module that holds it
+    optimizers: tuple[int, ...] = ()  # ids of the optimizers that ever held it
+    reached: int = 0  # backward passes whose graph reached it (of those whose graph was walked)
+    walked: int = 0  # backward passes whose graph was walked since it was first seen
+    steps: int = 0  # steps of its optimizers; where none holds it, all steps since it was first seen
+    gradient_steps: int = 0  # of those: its gradient was there (not None)
+    frozen_steps: int = 0  # of those: requires_grad was False
+    first_gradient_step: int | None = None
+    last_gradient_step: int | None = None
+    uses: int | None = None  # operations of traced steps that took it as input; None: no step was traced
+    used_at: Place | None = None  # the last of them
+    changed_outside: int = 0  # steps between which its value changed and no optimizer step of its own did it
+    rows: int = 0  # size of dimension 0 of a tensor of two or more dimensions
+    silent_rows: int = 0  # of those: gradient exactly zero in every recorded step
+    loaded: bool = False  # its value came from load_state_dict
+
+    @property
+    def numel(self) -> int:
+        """Return the number of elements."""
+        return math.prod(self.shape)
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """One tensor that a module returns: the module and its position in the returned structure."""
+
+    id: int
+    name: str  # qualified name of the module, with "[1]" or "['key']" for further tensors of a structure
+    module: int  # id of the module
+    order: int  # forward order
+    shape: tuple[int, ...]  # at its first call
+    dtype: str
+    calls: int = 0  # times seen in recorded steps
+    without_grad: int = 0  # of those: it did not require grad although grad mode was on
+    gradient_calls: int = 0  # of those: a gradient arrived
+    view_written: bool = False  # a view that was written in place later: a missing gradient then says nothing
+
+
+@dataclass(frozen=True, slots=True)
+class Optimizer:
+    """One optimizer object."""
+
+    id: int
+    name: str  # variable or attribute that holds it; its class name where none is known
+    type: str  # class name
+    made_at: Place | None = None
+    stepped_at: Place | None = None  # user line of the last `step()`; None: never stepped
+    steps: int = 0
+    zero_grads: int = 0
+    skipped: int = 0  # GradScaler.step calls that did not step it
+    parameters: int = 0  # tensors it holds at the end of the run
+    learning_rates: tuple[float, ...] = ()  # per group, as constructed
+    last_learning_rates: tuple[float, ...] = ()  # per group, at its last step (or at the end, if it never stepped)
+    zero_rate_steps: int = 0  # steps at which every group's learning rate was exactly 0
+    scheduler: str = ""  # class name of the learning rate scheduler attached to it
+    scheduler_made_at: Place | None = None
+    scheduler_stepped_at: Place | None = None
+    scheduler_steps: int = 0  # not counting the one its constructor makes
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One optimizer step; one backward where no optimizer holds what it reaches."""
+
+    id: int  # counts from 0, over all optimizers
+    optimizer: int | None  # id of the optimizer; None for a manual step
+    time_s: float  # since the run began
+    backwards: int = 0  # backward passes since the previous step of the same optimizer
+    loss: float | None = None  # the (first) value of the last loss that backward ran on
+    learning_rates: tuple[float, ...] = ()
+    recorded: bool = False  # full statistics were taken
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something that happened, once or often, at one place: equal (kind, subject, place) are counted together."""
+
+    kind: str
+    first_step: int  # number of steps done when it first happened
+    last_step: int
+    count: int = 1
+    subject: str = ""  # what it happened to: a tensor's or an optimizer's name, ""
+    place: Place | None = None
+    detail: dict[str, Any] = field(default_factory=dict)  # of its first time; JSON values only
+
+
+@dataclass(frozen=True, slots=True)
+class Raised:
+    """The exception that ended the program."""
+
+    type: str  # class name
+    message: str
+    place: Place | None = None  # innermost user line of its traceback
+
+
+@dataclass(frozen=True, slots=True)
+class RunInfo:
+    """What was run, where, and how it ended."""
+
+    script: str
+    argv: tuple[str, ...] = ()
+    cwd: str = ""
+    python: str = ""
+    torch: str = ""
+    whygrad: str = ""
+    rank: int = 0
+    world_size: int = 1
+    pid: int = 0
+    started_utc: str = ""  # ISO 8601
+    duration_s: float = 0.0
+    own_s: float = 0.0  # time spent inside whygrad
+    steps: int = 0
+    recorded_steps: int = 0
+    traced_steps: int = 0
+    forwards: int = 0  # calls of root models with grad enabled (in watched windows)
+    backwards: int = 0
+    grad_calls: int = 0  # torch.autograd.grad
+    ended: bool = False  # False: killed, or still running
+    raised: Raised | None = None
+    notes: tuple[str, ...] = ()  # what was not observed, and what of whygrad was switched off
+
+
+@dataclass(frozen=True, slots=True)
+class Total:
+    """The statistics of one tensor in one role, added over all recorded steps."""
+
+    role: Role
+    id: int  # of the parameter or output
+    steps: int = 0  # recorded steps it was seen in
+    zero_steps: int = 0  # of those: every element was exactly zero
+    nonfinite_steps: int = 0  # of those: some element was NaN or Inf
+    first_nonfinite_step: int | None = None
+    statistics: Statistics = field(default_factory=Statistics)
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A rule's claim about the program."""
+
+    rule: str
+    severity: Severity
+    tensors: tuple[str, ...]
+    message: str  # one sentence: the tensor, the number, what is wrong
+    fix: str  # one sentence
+    place: Place | None = None
+    evidence: dict[str, Any] = field(default_factory=dict)  # JSON values only, never empty
+    also: tuple[Place, ...] = ()  # further places
+    consequences: tuple[Finding, ...] = ()  # findings that this one explains
