@@ -1,0 +1,78 @@
+"""Where a class of the user's puts something on `self`: read from its source, nothing is executed."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+
+from whygrad.model import Place
+from whygrad.probe.source import line_place, syntax_tree
+
+_FILLING_METHODS = {"append", "extend", "insert", "update", "setdefault", "add"}
+_PUT, _FILL, _EMPTY = range(3)  # how much a statement says about the content, best first
+
+
+def attribute_place(owner: type, attribute: str) -> Place | None:
+    """Return the line where `owner` (or a base class) puts content into `self.<attribute>`.
+
+    An assignment with content wins over filling a container, which wins over creating it empty.
+    """
+    for cls in owner.__mro__:
+        found = _in_class(cls, attribute)
+        if found is not None:
+            return found
+    return None
+
+
+def _in_class(cls: type, attribute: str) -> Place | None:
+    try:
+        file = inspect.getsourcefile(cls)
+    except TypeError:
+        return None
+    tree = syntax_tree(file) if file else None
+    if tree is None or file is None:
+        return None
+    best: tuple[int, int] | None = None
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ClassDef) and node.name == cls.__name__:
+            for statement in ast.walk(node):
+                rank = _rank(statement, attribute)
+                if rank is not None and (best is None or (rank, statement.lineno) < best):  # type: ignore[attr-defined]
+                    best = (rank, statement.lineno)  # type: ignore[attr-defined]
+    return line_place(file, best[1], "__init__") if best else None
+
+
+def _rank(node: ast.AST, attribute: str) -> int | None:
+    if isinstance(node, ast.Assign | ast.AnnAssign):
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+        if any(_is_attribute(target, attribute) for target in targets):
+            return _EMPTY if _is_empty(node.value) else _PUT
+        if any(isinstance(t, ast.Subscript) and _is_attribute(t.value, attribute) for t in targets):
+            return _FILL
+    if isinstance(node, ast.AugAssign) and _is_attribute(node.target, attribute):
+        return _FILL
+    if (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr in _FILLING_METHODS
+        and _is_attribute(node.func.value, attribute)
+    ):
+        return _FILL
+    return None
+
+
+def _is_attribute(node: ast.AST, attribute: str) -> bool:
+    return (
+        isinstance(node, ast.Attribute)
+        and node.attr == attribute
+        and isinstance(node.value, ast.Name)
+        and node.value.id == "self"
+    )
+
+
+def _is_empty(value: ast.expr | None) -> bool:
+    if value is None or (isinstance(value, ast.Constant) and value.value is None):
+        return True
+    if isinstance(value, ast.List | ast.Tuple | ast.Dict):
+        return not (value.keys if isinstance(value, ast.Dict) else value.elts)
+    return isinstance(value, ast.Call) and not value.args and not value.keywords

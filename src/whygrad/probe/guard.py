@@ -1,0 +1,77 @@
+"""Never in the way: an error inside whygrad switches the failing part off and is reported at the end.
+
+The guard also measures what the probe costs, and keeps the probe's own torch calls out of sight of the user's modes.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager, ExitStack, nullcontext
+from typing import Any, TypeVar
+
+import torch
+from torch.utils._python_dispatch import _disable_current_modes, _len_torch_dispatch_stack
+
+_clock = time.perf_counter  # bound here: programs mock `time`
+_R = TypeVar("_R")
+
+
+class Guard:
+    """Wraps the probe's callbacks; one per session."""
+
+    def __init__(self) -> None:
+        self.failures: dict[str, str] = {}  # part -> the error that switched it off
+        self.own_s = 0.0
+        self._local = threading.local()
+
+    @property
+    def inside(self) -> bool:
+        """Return whether this thread is executing the probe's own code."""
+        return bool(getattr(self._local, "inside", False))
+
+    def wrap(self, part: str, function: Callable[..., _R]) -> Callable[..., _R | None]:
+        """Return `function` such that it never raises an Exception, and is skipped once `part` has failed.
+
+        Calls from within the probe's own code are skipped as well: the probe does not observe itself.
+        """
+
+        def guarded(*args: Any) -> _R | None:
+            if part in self.failures or self.inside:
+                return None
+            return self.run(part, function, *args)
+
+        return guarded
+
+    def run(self, part: str, function: Callable[..., _R], *args: Any) -> _R | None:
+        """Call `function` once under the guard; return None if it fails."""
+        if self.inside:
+            return function(*args)
+        began = _clock()
+        self._local.inside = True
+        try:
+            with torch._C.DisableTorchFunction(), _without_dispatch_modes(), torch.no_grad():
+                return function(*args)
+        except Exception as error:
+            self.failures.setdefault(part, f"{type(error).__name__}: {error} ({_where(error)})")
+            return None
+        finally:
+            self._local.inside = False
+            self.own_s += _clock() - began
+
+
+def _without_dispatch_modes() -> AbstractContextManager[Any]:
+    """Hide the probe's operations from a TorchDispatchMode of the user's, such as a FLOP counter."""
+    if not _len_torch_dispatch_stack():
+        return nullcontext()
+    stack = ExitStack()
+    stack.enter_context(_disable_current_modes())
+    return stack
+
+
+def _where(error: BaseException) -> str:
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return f"{trace.tb_frame.f_code.co_filename.rsplit('/', 1)[-1]}:{trace.tb_lineno}" if trace else "?"

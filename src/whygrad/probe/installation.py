@@ -1,0 +1,226 @@
+"""Everything the probe puts into the process, in one list; each is taken out again."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import nn
+from torch.nn.modules import module as module_hooks
+from torch.optim import lr_scheduler
+from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
+
+from whygrad.probe.patches import Patches
+from whygrad.probe.source import Site
+
+if TYPE_CHECKING:
+    from whygrad.probe.session import Session
+
+_NON_LEAF_WARNING = "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed"
+
+
+def install(session: Session) -> Callable[[], None]:
+    """Put the probe into the process and return the function that takes it out."""
+    patches = Patches()
+    calls = Patches()
+    handles: list[Any] = []
+
+    def watch_calls(on: bool) -> None:
+        if on:
+            original = nn.Module._call_impl
+            calls.replace(nn.Module, "_call_impl", session.outputs.wrap(original, session.tracer.run))
+        else:
+            ours = nn.Module._call_impl
+            calls.undo()
+            _mend_dynamo(ours)
+
+    def switch_calls(on: bool) -> None:
+        if on != state["calls"]:
+            state["calls"] = on
+            watch_calls(on)
+
+    state = {"calls": False}
+    session.watch_calls = switch_calls  # type: ignore[method-assign]
+    for part in (_patch_autograd, _patch_optimizers, _patch_schedulers, _patch_modules, _patch_compile):
+        part(session, patches)
+    handles.extend(_global_hooks(session))
+
+    def undo() -> None:
+        switch_calls(False)
+        for handle in handles:
+            handle.remove()
+        patches.undo()
+
+    return undo
+
+
+def _mend_dynamo(ours: Any) -> None:
+    """Give torch._dynamo the plain `_call_impl`, if it was imported while ours stood there and remembered that."""
+    dynamo = sys.modules.get("torch._dynamo.utils")
+    if dynamo is not None and getattr(dynamo, "unpatched_nn_module_call_impl", None) is ours:
+        dynamo.unpatched_nn_module_call_impl = nn.Module._call_impl  # type: ignore[attr-defined]
+
+
+def _here(session: Session, depth: int = 1, *, skip: object = None) -> Site | None:
+    return session.user.capture(depth + 1, skip_methods_of=skip)
+
+
+def _patch_autograd(session: Session, patches: Patches) -> None:
+    wrap = session.guard.wrap
+
+    def roots_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[torch.Tensor, ...]:
+        tensors = args[0] if args else kwargs.get("tensors", ())
+        if isinstance(tensors, torch.Tensor):
+            return (tensors,)
+        return tuple(t for t in tensors if isinstance(t, torch.Tensor))
+
+    before = wrap("backward", lambda args, kwargs: session.before_backward(roots_of(args, kwargs)))
+    after = wrap(
+        "backward", lambda args, kwargs, _result: session.after_backward(_here(session), roots_of(args, kwargs))
+    )
+    patches.observe(torch.autograd, "backward", before, after)
+
+    def count_grad_call(_args: Any, _kwargs: Any, _result: Any) -> None:
+        session.grad_calls += 1
+
+    patches.observe(torch.autograd, "grad", after=wrap("backward", count_grad_call))
+
+
+def _patch_optimizers(session: Session, patches: Patches) -> None:
+    wrap = session.guard.wrap
+    optimizer_class = torch.optim.Optimizer
+
+    def made(args: tuple[Any, ...], _kwargs: Any, _result: Any) -> None:
+        session.optimizers.note_made(args[0], _here(session, skip=args[0]))
+
+    def cleared(args: tuple[Any, ...], _kwargs: Any) -> None:
+        session.optimizers.get(args[0]).zero_grads += 1
+
+    patches.observe(optimizer_class, "__init__", after=wrap("optimizers", made))
+    patches.observe(optimizer_class, "zero_grad", before=wrap("optimizers", cleared))
+
+    scaler = torch.amp.GradScaler
+
+    def count_steps(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        optimizer = args[1] if len(args) > 1 else kwargs["optimizer"]
+        before_scaler[id(optimizer)] = session.optimizers.get(optimizer).steps
+
+    def note_skipped(args: tuple[Any, ...], kwargs: dict[str, Any], _result: Any) -> None:
+        optimizer = args[1] if len(args) > 1 else kwargs["optimizer"]
+        tracked = session.optimizers.get(optimizer)
+        tracked.skipped += tracked.steps == before_scaler.pop(id(optimizer), -1)
+
+    before_scaler: dict[int, int] = {}
+    patches.observe(scaler, "step", wrap("optimizers", count_steps), wrap("optimizers", note_skipped))
+
+
+def _patch_schedulers(session: Session, patches: Patches) -> None:
+    wrap = session.guard.wrap
+    base = lr_scheduler.LRScheduler
+    constructing: set[int] = set()
+
+    def begun(args: tuple[Any, ...], _kwargs: Any) -> None:
+        constructing.add(id(args[0]))
+
+    def made(args: tuple[Any, ...], _kwargs: Any, _result: Any) -> None:
+        constructing.discard(id(args[0]))
+        optimizer = getattr(args[0], "optimizer", None)
+        if isinstance(optimizer, torch.optim.Optimizer):
+            tracked = session.optimizers.get(optimizer)
+            tracked.scheduler = type(args[0]).__name__
+            tracked.scheduler_made = _here(session, skip=args[0])
+
+    def stepped(args: tuple[Any, ...], _kwargs: Any, _result: Any) -> None:
+        optimizer = getattr(args[0], "optimizer", None)
+        if isinstance(optimizer, torch.optim.Optimizer) and id(args[0]) not in constructing:
+            tracked = session.optimizers.get(optimizer)
+            tracked.scheduler_steps += 1
+            tracked.scheduler_stepped = _here(session, skip=args[0])
+
+    patches.observe(base, "__init__", wrap("schedulers", begun), wrap("schedulers", made))
+    for scheduler in vars(lr_scheduler).values():
+        if isinstance(scheduler, type) and issubclass(scheduler, base) and "step" in scheduler.__dict__:
+            patches.observe(scheduler, "step", after=wrap("schedulers", stepped))
+
+
+def _patch_modules(session: Session, patches: Patches) -> None:
+    wrap = session.guard.wrap
+
+    def loaded(args: tuple[Any, ...], _kwargs: Any, _result: Any) -> None:
+        for parameter in args[0].parameters():
+            (session.parameters.get(parameter) or session.parameters.birth(parameter)).loaded = True
+
+    patches.observe(nn.Module, "load_state_dict", after=wrap("modules", loaded))
+
+    original = nn.Parameter.__new__
+
+    def born(_args: Any, _kwargs: Any, parameter: Any) -> None:
+        if isinstance(parameter, torch.Tensor):
+            birth = session.parameters.birth(parameter)
+            birth.site = birth.site or _here(session)
+
+    from whygrad.probe.patches import observed
+
+    patches.replace(nn.Parameter, "__new__", staticmethod(observed(original, after=wrap("modules", born))))
+    noted = wrap("modules", session.note_intermediate_warning)
+    show = warnings.showwarning
+
+    def showwarning(message: Any, category: Any, filename: str, lineno: int, *args: Any, **kwargs: Any) -> None:
+        if str(message).startswith(_NON_LEAF_WARNING):
+            noted(filename, lineno)
+        show(message, category, filename, lineno, *args, **kwargs)
+
+    patches.replace(warnings, "showwarning", showwarning)
+
+
+def _patch_compile(session: Session, patches: Patches) -> None:
+    def compiling(_args: Any, _kwargs: Any) -> None:
+        if _here(session) is not None:
+            session.note_compiled()
+
+    patches.observe(torch, "compile", before=session.guard.wrap("compile", compiling))
+    patches.observe(nn.Module, "compile", before=session.guard.wrap("compile", compiling))
+
+
+def _global_hooks(session: Session) -> list[Any]:
+    wrap = session.guard.wrap
+
+    def has_closure(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+        return (len(args) > 1 and args[1] is not None) or kwargs.get("closure") is not None
+
+    def pre_step(optimizer: Any, args: Any, kwargs: Any) -> None:
+        session.before_step(optimizer, has_closure(args, kwargs))
+
+    def post_step(optimizer: Any, args: Any, kwargs: Any) -> None:
+        session.after_step(optimizer, has_closure(args, kwargs), _here(session, skip=optimizer))
+
+    def parameter_registered(module: nn.Module, name: str, parameter: Any) -> None:
+        if parameter is not None:
+            site = _here(session)
+            session.registry.note(module, site)
+            birth = session.parameters.birth(parameter)
+            birth.site, birth.attribute = birth.site or site, name
+
+    def module_registered(module: nn.Module, _name: str, child: Any) -> None:
+        session.registry.note(module)
+        if isinstance(child, nn.Module):
+            session.registry.note(child)
+
+    return [
+        register_optimizer_step_pre_hook(_silent(wrap("steps", pre_step))),
+        register_optimizer_step_post_hook(_silent(wrap("steps", post_step))),
+        module_hooks.register_module_parameter_registration_hook(_silent(wrap("modules", parameter_registered))),
+        module_hooks.register_module_module_registration_hook(_silent(wrap("modules", module_registered))),
+    ]
+
+
+def _silent(function: Callable[..., Any]) -> Callable[..., None]:
+    """Return a hook that returns None whatever happens: torch takes any other value as a replacement."""
+
+    def hook(*args: Any) -> None:
+        function(*args)
+
+    return hook

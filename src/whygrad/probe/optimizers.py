@@ -1,0 +1,113 @@
+"""The optimizers of the program: where they were made, what they hold, when they step, at which rate."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import torch
+
+from whygrad.model import Optimizer
+from whygrad.probe.modules import holder_name
+from whygrad.probe.source import Site, UserCode, place_or_none
+
+
+@dataclass(slots=True)
+class TrackedOptimizer:
+    """One optimizer and its counts."""
+
+    id: int
+    ref: weakref.ref[torch.optim.Optimizer]
+    type: str
+    name: str = ""
+    made: Site | None = None
+    stepped: Site | None = None
+    steps: int = 0
+    backwards: int = 0  # since its last step
+    zero_grads: int = 0
+    skipped: int = 0
+    parameters: int = 0
+    depth: int = 0  # a step() that calls super().step() runs the hooks twice; only the outer one is a step
+    learning_rates: tuple[float, ...] = ()
+    last_learning_rates: tuple[float, ...] = ()
+    zero_rate_steps: int = 0
+    scheduler: str = ""
+    scheduler_made: Site | None = None
+    scheduler_stepped: Site | None = None
+    scheduler_steps: int = 0
+
+    def fact(self) -> Optimizer:
+        """Return what the run file stores."""
+        return Optimizer(
+            id=self.id,
+            name=self.name or self.type,
+            type=self.type,
+            made_at=place_or_none(self.made),
+            stepped_at=place_or_none(self.stepped),
+            steps=self.steps,
+            zero_grads=self.zero_grads,
+            skipped=self.skipped,
+            parameters=self.parameters,
+            learning_rates=self.learning_rates,
+            last_learning_rates=self.last_learning_rates,
+            zero_rate_steps=self.zero_rate_steps,
+            scheduler=self.scheduler,
+            scheduler_made_at=place_or_none(self.scheduler_made),
+            scheduler_stepped_at=place_or_none(self.scheduler_stepped),
+            scheduler_steps=self.scheduler_steps,
+        )
+
+
+@dataclass(slots=True)
+class OptimizerTable:
+    """Every optimizer met, by identity."""
+
+    user: UserCode
+    _by_id: dict[int, TrackedOptimizer] = field(default_factory=dict)
+    _all: list[TrackedOptimizer] = field(default_factory=list)
+
+    def __iter__(self) -> Iterator[TrackedOptimizer]:
+        return iter(self._all)
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    def get(self, optimizer: torch.optim.Optimizer) -> TrackedOptimizer:
+        """Return the entry of an optimizer, made on first sight."""
+        entry = self._by_id.get(id(optimizer))
+        if entry is None or entry.ref() is not optimizer:
+            entry = TrackedOptimizer(len(self._all), weakref.ref(optimizer), type(optimizer).__name__)
+            self._by_id[id(optimizer)] = entry
+            self._all.append(entry)
+        return entry
+
+    def note_made(self, optimizer: torch.optim.Optimizer, site: Site | None) -> TrackedOptimizer:
+        """Remember a freshly constructed optimizer."""
+        entry = self.get(optimizer)
+        entry.made = entry.made or site
+        entry.learning_rates = entry.learning_rates or learning_rates(optimizer)
+        entry.last_learning_rates = entry.last_learning_rates or entry.learning_rates
+        return entry
+
+    def name(self, optimizer: torch.optim.Optimizer) -> None:
+        """Find the variable that holds an optimizer, from the code that is running."""
+        entry = self.get(optimizer)
+        if not entry.name:
+            entry.name = holder_name(optimizer, self.user) or ""
+
+
+def held_tensors(optimizer: torch.optim.Optimizer) -> list[torch.Tensor]:
+    """Return the tensors of all groups, in order."""
+    return [tensor for group in optimizer.param_groups for tensor in group["params"]]
+
+
+def learning_rates(optimizer: torch.optim.Optimizer) -> tuple[float, ...]:
+    """Return the learning rate of each group; a rate kept in a tensor on an accelerator is not read (it would wait)."""
+    rates = (group.get("lr") for group in optimizer.param_groups)
+    return tuple(
+        float(rate)
+        if isinstance(rate, int | float) or (isinstance(rate, torch.Tensor) and rate.device.type == "cpu")
+        else float("nan")
+        for rate in rates
+    )

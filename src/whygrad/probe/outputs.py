@@ -1,0 +1,265 @@
+"""What modules return, and the gradient that comes back to it.
+
+Modules are watched by wrapping `nn.Module._call_impl` while a recorded step runs. Forward hooks would show in the
+user's tracebacks: with any hook set, torch runs `forward` through one frame more.
+
+The gradient of an output is read by a prehook on its `grad_fn`. `Tensor.register_hook` can crash torch 2.13 on views of
+tensors that were written in place, and full backward hooks turn outputs into views, which breaks in-place activations.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import threading
+import weakref
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import nn
+
+from whygrad.model import Module, Output, Role
+from whygrad.probe.guard import Guard
+from whygrad.probe.modules import ModuleRegistry, NamedModule
+from whygrad.probe.patches import drop_own_frame
+from whygrad.probe.source import place_or_none
+from whygrad.stats.kernel import is_supported, tensor_statistics
+
+_DEPTH = 4  # structures in structures
+Row = tuple[int, torch.Tensor]  # id of the output, its statistics (8,)
+
+
+@dataclass(slots=True)
+class TrackedModule:
+    """A module that was called."""
+
+    id: int
+    ref: weakref.ref[nn.Module]
+    type: str
+    order: int
+    calls: int = 0
+    training: bool | None = None
+    name: str | None = None  # None until its root model is known
+    root: str = ""
+
+
+@dataclass(slots=True)
+class TrackedOutput:
+    """One tensor that a module returns."""
+
+    id: int
+    module: int
+    path: str
+    order: int
+    shape: tuple[int, ...]
+    dtype: str
+    calls: int = 0
+    without_grad: int = 0
+    gradient_calls: int = 0
+    view_written: bool = False
+
+
+@dataclass(slots=True)
+class Window:
+    """What was seen since the last step."""
+
+    rows: dict[Role, list[Row]] = field(default_factory=lambda: {Role.OUTPUT: [], Role.OUTPUT_GRADIENT: []})
+    measured: dict[int, tuple[weakref.ref[torch.Tensor], int]] = field(default_factory=dict)
+    views: dict[int, int] = field(default_factory=dict)  # output id -> gradients it waits for, of views
+    called: set[int] = field(default_factory=set)
+
+
+class OutputRecorder:
+    """Watches module calls while switched on."""
+
+    def __init__(self, registry: ModuleRegistry, guard: Guard) -> None:
+        self.forwards = 0  # calls of root modules with grad enabled
+        self._registry = registry
+        self._guard = guard
+        self._modules: dict[int, TrackedModule] = {}
+        self._all_modules: list[TrackedModule] = []
+        self._outputs: dict[tuple[int, str], TrackedOutput] = {}
+        self._window = Window()
+        self._local = threading.local()
+
+    @property
+    def depth(self) -> int:
+        """Return how many module calls this thread is in."""
+        return int(getattr(self._local, "depth", 0))
+
+    def wrap(self, original: Callable[..., Any], run: Callable[..., Any]) -> Callable[..., Any]:
+        """Return the function that stands for `nn.Module._call_impl` while outputs are recorded.
+
+        Args:
+            original: torch's own function.
+            run: Calls it with (original, module, args, kwargs), as the tracer wishes.
+        """
+        enter = self._guard.wrap("outputs", self._enter)
+        record = self._guard.wrap("outputs", self._record)
+        local = self._local
+
+        def _call_impl(self: nn.Module, *args: Any, **kwargs: Any) -> Any:
+            if torch.compiler.is_compiling() or torch._C._get_tracing_state():
+                return original(self, *args, **kwargs)
+            learning = torch.is_grad_enabled() and torch._C._functorch.peek_interpreter_stack() is None
+            if learning:
+                enter(self)
+            local.depth = getattr(local, "depth", 0) + 1
+            try:
+                result = run(original, self, args, kwargs)
+            except BaseException as error:
+                drop_own_frame(error)
+                raise
+            finally:
+                local.depth -= 1
+            if learning:
+                record(self, result)
+            return result
+
+        return _call_impl
+
+    def _enter(self, module: nn.Module) -> None:
+        if _in_backward():
+            return
+        entry = self._modules.get(id(module))
+        if entry is None or entry.ref() is not module:
+            number = len(self._all_modules)
+            entry = TrackedModule(number, weakref.ref(module), type(module).__name__, number)
+            self._modules[id(module)] = entry
+            self._all_modules.append(entry)
+        entry.calls += 1
+        entry.training = module.training
+        if self.depth == 0:
+            self.forwards += 1
+            self._registry.note_call(module)
+
+    def _record(self, module: nn.Module, result: Any) -> None:
+        entry = self._modules.get(id(module))
+        if entry is None or entry.ref() is not module:
+            return
+        if _in_backward() and entry.id in self._window.called:  # activation checkpointing runs forward again
+            return
+        self._window.called.add(entry.id)
+        for path, tensor in tensors_in(result):
+            if tensor.is_floating_point() and is_supported(tensor):
+                self._measure(entry, path, tensor)
+
+    def _measure(self, module: TrackedModule, path: str, tensor: torch.Tensor) -> None:
+        window = self._window
+        known = window.measured.get(id(tensor))
+        if known is not None and known[0]() is tensor and known[1] == version_of(tensor):
+            return  # a container returns what its last child returned
+        window.measured[id(tensor)] = (weakref.ref(tensor), version_of(tensor))
+        output = self._output(module, path, tensor)
+        output.calls += 1
+        window.rows[Role.OUTPUT].append((output.id, tensor_statistics(tensor)))
+        node = tensor.grad_fn
+        if node is None:
+            output.without_grad += not tensor.requires_grad
+            return
+        if tensor._is_view():
+            window.views[output.id] = window.views.get(output.id, 0) + 1
+        node.register_prehook(self._gradient_hook(output, tensor.output_nr, window))
+
+    def _gradient_hook(
+        self, output: TrackedOutput, number: int, window: Window
+    ) -> Callable[[tuple[torch.Tensor | None, ...]], None]:
+        # The hook lives as long as the graph: it must hold no tensor.
+        def measure(gradients: tuple[torch.Tensor | None, ...]) -> None:
+            gradient = gradients[number]
+            if gradient is None or window is not self._window or not is_supported(gradient):
+                return
+            output.gradient_calls += 1
+            if output.id in window.views:
+                window.views[output.id] -= 1
+            window.rows[Role.OUTPUT_GRADIENT].append((output.id, tensor_statistics(gradient)))
+
+        guarded = self._guard.wrap("outputs", measure)
+
+        def hook(gradients: tuple[torch.Tensor | None, ...]) -> None:
+            guarded(gradients)
+
+        return hook
+
+    def _output(self, module: TrackedModule, path: str, tensor: torch.Tensor) -> TrackedOutput:
+        output = self._outputs.get((module.id, path))
+        if output is None:
+            number = len(self._outputs)
+            dtype = str(tensor.dtype).removeprefix("torch.")
+            output = TrackedOutput(number, module.id, path, number, tuple(tensor.shape), dtype)
+            self._outputs[module.id, path] = output
+        return output
+
+    def close_window(self) -> dict[Role, list[Row]]:
+        """End the current step's window and return what was measured in it."""
+        window, self._window = self._window, Window()
+        by_id = {output.id: output for output in self._outputs.values()}
+        for number, waiting in window.views.items():
+            by_id[number].view_written |= waiting > 0
+        return window.rows
+
+    def name(self, tree: list[NamedModule]) -> None:
+        """Take the qualified names of the called modules from the tree of all models."""
+        for named in tree:
+            entry = self._modules.get(id(named.module))
+            if entry is not None and entry.ref() is named.module and entry.name is None:
+                entry.name, entry.root = named.name, named.label
+
+    def order_of(self, module: nn.Module | None) -> int | None:
+        """Return the position of a module's first call; None if it was never called."""
+        entry = self._modules.get(id(module)) if module is not None else None
+        return entry.order if entry is not None and entry.ref() is module else None
+
+    def module_facts(self) -> Iterator[Module]:
+        """Yield the facts about every module that was called."""
+        for entry in self._all_modules:
+            module = entry.ref()
+            made = place_or_none(self._registry.made_at(module)) if module is not None else None
+            name = entry.type if entry.name is None else entry.name
+            yield Module(entry.id, name, entry.root, entry.type, made, entry.order, entry.calls, entry.training)
+
+    def output_facts(self, *, prefixed: bool) -> Iterator[Output]:
+        """Yield the facts about every output; `prefixed` leads names by the root's."""
+        for output in self._outputs.values():
+            module = self._all_modules[output.module]
+            lead = module.root if prefixed and module.root else ""
+            name = ".".join(filter(None, (lead, module.type if module.name is None else module.name)))
+            yield Output(
+                id=output.id,
+                name=(name or module.type) + output.path,
+                module=output.module,
+                order=output.order,
+                shape=output.shape,
+                dtype=output.dtype,
+                calls=output.calls,
+                without_grad=output.without_grad,
+                gradient_calls=output.gradient_calls,
+                view_written=output.view_written,
+            )
+
+
+def tensors_in(value: Any, path: str = "", depth: int = _DEPTH) -> Iterator[tuple[str, torch.Tensor]]:
+    """Yield (path, tensor) of every tensor in what a module returned: tuples, dicts, dataclasses, model outputs."""
+    if isinstance(value, torch.Tensor):
+        yield path, value
+    elif depth == 0:
+        return
+    elif isinstance(value, list | tuple):
+        for index, item in enumerate(value):
+            yield from tensors_in(item, f"{path}[{index}]", depth - 1)
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            yield from tensors_in(item, f"{path}[{key!r}]", depth - 1)
+    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
+        for name in value.__dataclass_fields__:
+            yield from tensors_in(getattr(value, name, None), f"{path}.{name}", depth - 1)
+
+
+def version_of(tensor: torch.Tensor) -> int:
+    """Return the in-place version of a tensor; -1 for inference tensors, which keep none."""
+    return -1 if tensor.is_inference() else tensor._version
+
+
+def _in_backward() -> bool:
+    return torch._C._current_graph_task_id() != -1

@@ -1,0 +1,79 @@
+"""Every monkeypatch of the process goes through here: named, and each undone.
+
+A wrapper made by `observed` leaves no trace in tracebacks: an exception that passes through it loses the wrapper's own
+frame, so the user sees the same text as without whygrad.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+_ABSENT = object()
+
+Before = Callable[[tuple[Any, ...], dict[str, Any]], None]
+After = Callable[[tuple[Any, ...], dict[str, Any], Any], None]
+
+
+def _nothing(*_: object) -> None:
+    return None
+
+
+def observed(original: Callable[..., Any], before: Before = _nothing, after: After = _nothing) -> Callable[..., Any]:
+    """Return `original` with `before(args, kwargs)` and `after(args, kwargs, result)` around each call.
+
+    Neither callback may raise. While torch.compile traces the call, both stay out of the way.
+    """
+
+    @functools.wraps(original)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        if torch.compiler.is_compiling():
+            return original(*args, **kwargs)
+        before(args, kwargs)
+        try:
+            result = original(*args, **kwargs)
+        except BaseException as error:
+            # A bare `raise` adds no entry, so dropping ours leaves the traceback as it would be without us.
+            drop_own_frame(error)
+            raise
+        after(args, kwargs, result)
+        return result
+
+    return wrapper
+
+
+def drop_own_frame(error: BaseException) -> None:
+    """Remove the entry of the calling frame, the outermost so far, from an exception's traceback."""
+    if error.__traceback__ is not None:
+        error.__traceback__ = error.__traceback__.tb_next
+
+
+class Patches:
+    """The replaced attributes of one session, undone in reverse order."""
+
+    def __init__(self) -> None:
+        self._saved: list[tuple[Any, str, Any, Any]] = []
+
+    def replace(self, owner: Any, name: str, new: Any) -> None:
+        """Set `owner.name` to `new` and remember what stood there in `owner` itself."""
+        before = owner.__dict__.get(name, _ABSENT)
+        setattr(owner, name, new)
+        self._saved.append((owner, name, before, owner.__dict__[name]))
+
+    def observe(self, owner: Any, name: str, before: Before = _nothing, after: After = _nothing) -> None:
+        """Wrap the function `owner.name` with callbacks (see `observed`)."""
+        self.replace(owner, name, observed(getattr(owner, name), before, after))
+
+    def undo(self) -> None:
+        """Put everything back, except what somebody else has replaced since: their wrapper still calls ours."""
+        for owner, name, before, ours in reversed(self._saved):
+            if owner.__dict__.get(name) is not ours:
+                continue
+            if before is _ABSENT:
+                delattr(owner, name)
+            else:
+                setattr(owner, name, before)
+        self._saved.clear()

@@ -1,0 +1,144 @@
+"""One recorded step: statistics of gradients, weights, updates and outputs, on their way to the run file."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+import torch
+
+from whygrad.model import Role, Step
+from whygrad.probe.optimizers import TrackedOptimizer
+from whygrad.probe.outputs import Row
+from whygrad.probe.parameters import Tracked
+from whygrad.runfile.writer import RunWriter
+from whygrad.stats.accumulator import RunningTotals, merge_rows
+from whygrad.stats.kernel import (
+    is_supported,
+    many_statistics,
+    pack,
+    pack_counts,
+    refusal,
+    rows_with_gradient,
+    sample_view,
+    update_statistics,
+)
+from whygrad.stats.histogram import size_histogram
+
+_ROWS_EVERY = 4  # large tensors are checked for silent rows at every fourth recorded step
+_SMALL = 65_536
+
+
+@dataclass(slots=True)
+class Before:
+    """A parameter's value before its step: a bounded sample."""
+
+    entry: Tracked
+    ref: weakref.ref[torch.Tensor]
+    sample: torch.Tensor
+
+
+@dataclass(slots=True)
+class Recorder:
+    """Turns tensors into matrices; one per session."""
+
+    writer: RunWriter
+    totals: RunningTotals = field(default_factory=RunningTotals)
+    recorded_steps: int = 0
+    refused: set[str] = field(default_factory=set)
+    _before: list[Before] = field(default_factory=list)
+
+    def gradients(self, step: int, entries: Sequence[Tracked]) -> None:
+        """Record gradients and weights of a step that is about to be made, and keep a sample of the weights."""
+        pairs = [(entry, tensor) for entry in entries if (tensor := entry.ref()) is not None]
+        with_gradient = [(e, p.grad) for e, p in pairs if p.grad is not None and self._measurable(p.grad)]
+        self._write(step, Role.GRADIENT, [e.id for e, _ in with_gradient], [g for _, g in with_gradient])
+        self._histograms(step, with_gradient)
+        for entry, gradient in with_gradient:
+            self._note_rows(entry, gradient)
+        plain = [(e, _local(p.detach())) for e, p in pairs if self._measurable(p)]
+        self._write(step, Role.WEIGHT, [e.id for e, _ in plain], [p for _, p in plain])
+        self._before = [Before(e, e.ref, sample_view(p).clone()) for e, p in plain]
+
+    def updates(self, step: int) -> None:
+        """Record what the step changed, against the samples taken before it."""
+        before, self._before = self._before, []
+        rows: list[torch.Tensor] = []
+        ids: list[int] = []
+        for item in before:
+            tensor = item.ref()
+            if tensor is None:
+                continue
+            now = sample_view(_local(tensor.detach()))
+            if now.shape == item.sample.shape:
+                ids.append(item.entry.id)
+                rows.append(update_statistics(item.sample, now))
+        self._write_matrix(step, Role.UPDATE, ids, rows)
+
+    def outputs(self, step: int, rows: dict[Role, list[Row]]) -> None:
+        """Record what modules returned, and its gradients, since the last step."""
+        for role, found in rows.items():
+            if found:
+                ids, matrix = merge_rows([i for i, _ in found], torch.stack([r.cpu() for _, r in found]))
+                self._store(step, role, ids, matrix)
+
+    def drop_samples(self) -> None:
+        """Forget the weights kept for a step that will not be finished."""
+        self._before = []
+
+    def step(self, step: Step) -> None:
+        """Write the row of a step."""
+        self.recorded_steps += step.recorded
+        self.writer.add_step(step)
+
+    def _measurable(self, tensor: torch.Tensor) -> bool:
+        why = refusal(tensor)
+        if why is not None:
+            self.refused.add(why)
+        return why is None
+
+    def _write(self, step: int, role: Role, ids: list[int], tensors: list[torch.Tensor]) -> None:
+        if ids:
+            self._store(step, role, ids, many_statistics(tensors))
+
+    def _write_matrix(self, step: int, role: Role, ids: list[int], rows: list[torch.Tensor]) -> None:
+        if ids:
+            self._store(step, role, ids, torch.stack(rows).cpu())
+
+    def _store(self, step: int, role: Role, ids: Sequence[int], matrix: torch.Tensor) -> None:
+        self.totals.add(role, step, ids, matrix)
+        self.writer.add_matrix(step, role, ids, pack(matrix))
+
+    def _histograms(self, step: int, gradients: Sequence[tuple[Tracked, torch.Tensor]]) -> None:
+        if gradients:
+            counts = torch.stack([size_histogram(g, _SMALL).cpu() for _, g in gradients])
+            self.writer.add_histogram(step, Role.GRADIENT, [e.id for e, _ in gradients], pack_counts(counts))
+
+    def _note_rows(self, entry: Tracked, gradient: torch.Tensor) -> None:
+        if gradient.dim() < 2 or (gradient.numel() > _SMALL and self.recorded_steps % _ROWS_EVERY):
+            return
+        alive = rows_with_gradient(gradient)
+        if entry.rows_alive is None or entry.rows_alive.shape != alive.shape:
+            entry.rows_alive = alive
+        else:
+            entry.rows_alive |= alive
+
+
+def _local(tensor: torch.Tensor) -> torch.Tensor:
+    """Return this rank's part of a distributed tensor: the probe never communicates."""
+    local = getattr(tensor, "_local_tensor", None)
+    return local if isinstance(local, torch.Tensor) else tensor
+
+
+def measured(entries: Iterable[Tracked], optimizer: TrackedOptimizer | None) -> list[Tracked]:
+    """Return what a step records: what its optimizer holds, and what no optimizer holds but has a gradient."""
+    chosen = []
+    for entry in entries:
+        tensor = entry.ref()
+        if tensor is None:
+            continue
+        held = optimizer is not None and optimizer.id in entry.optimizers
+        if held or (not entry.optimizers and tensor.grad is not None):
+            chosen.append(entry)
+    return chosen
