@@ -1,4 +1,4 @@
-"""Where a class of the user's puts something on `self`: read from its source, nothing is executed."""
+"""What the user's source says where execution can't: read from the syntax tree, nothing is executed."""
 
 from __future__ import annotations
 
@@ -76,3 +76,30 @@ def _is_empty(value: ast.expr | None) -> bool:
     if isinstance(value, ast.List | ast.Tuple | ast.Dict):
         return not (value.keys if isinstance(value, ast.Dict) else value.elts)
     return isinstance(value, ast.Call) and not value.args and not value.keywords
+
+
+def assigned_name(file: str, line: int) -> str:
+    """Return the variable or attribute that the statement at a line assigns to; "" if it is no plain assignment."""
+    tree = syntax_tree(file)
+    for node in ast.walk(tree) if tree is not None else ():
+        if isinstance(node, ast.Assign) and node.lineno <= line <= (node.end_lineno or node.lineno):
+            target = node.targets[0]
+            if isinstance(target, ast.Name):
+                return target.id
+            if isinstance(target, ast.Attribute):
+                return target.attr
+    return ""
+
+
+def method_call_line(file: str, variable: str, method: str) -> int | None:
+    """Return the first line of a file that calls `<variable>.<method>(...)`, also on `self.<variable>`."""
+    tree = syntax_tree(file)
+    lines = [
+        node.lineno
+        for node in (ast.walk(tree) if tree is not None else ())
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr == method
+        and ast.unparse(node.func.value).rsplit(".", 1)[-1] == variable
+    ]
+    return min(lines, default=None)

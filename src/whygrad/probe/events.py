@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from whygrad.model import Event
+from whygrad.model import Event, Place
 from whygrad.probe.source import Site, place_or_none
 
 MAX_EVENTS = 5000  # distinct ones; a program that generates code could make new lines for ever
@@ -24,10 +24,17 @@ class _Seen:
 class EventLog:
     """Events of one run."""
 
-    _seen: dict[tuple[str, str, Site | None], _Seen] = field(default_factory=dict)
+    _seen: dict[tuple[str, str, Site | Place | None], _Seen] = field(default_factory=dict)
 
     def note(self, kind: str, step: int, site: Site | None, subject: str = "", **detail: Any) -> None:
         """Count an event; the detail of its first time is kept."""
+        self._count(kind, step, site, subject, detail)
+
+    def note_place(self, kind: str, step: int, place: Place, subject: str = "", **detail: Any) -> None:
+        """Count an event at a line that was read, not run."""
+        self._count(kind, step, place, subject, detail)
+
+    def _count(self, kind: str, step: int, site: Site | Place | None, subject: str, detail: dict[str, Any]) -> None:
         entry = self._seen.get((kind, subject, site))
         if entry is not None:
             entry.last = step
@@ -38,4 +45,8 @@ class EventLog:
     def facts(self) -> Iterator[Event]:
         """Yield the events, first occurrence first."""
         for (kind, subject, site), seen in self._seen.items():
-            yield Event(kind, seen.first, seen.last, seen.count, subject, place_or_none(site), seen.detail)
+            yield Event(kind, seen.first, seen.last, seen.count, subject, _as_place(site), seen.detail)
+
+
+def _as_place(site: Site | Place | None) -> Place | None:
+    return site if isinstance(site, Place) else place_or_none(site)

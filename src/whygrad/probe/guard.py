@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager, ExitStack, nullcontext
 from typing import Any, TypeVar
 
 import torch
-from torch.utils._python_dispatch import _disable_current_modes, _len_torch_dispatch_stack
+from torch.utils._python_dispatch import _disable_current_modes
 
 _clock = time.perf_counter  # bound here: programs mock `time`
 _R = TypeVar("_R")
@@ -63,7 +63,7 @@ class Guard:
 
 def _without_dispatch_modes() -> AbstractContextManager[Any]:
     """Hide the probe's operations from a TorchDispatchMode of the user's, such as a FLOP counter."""
-    if not _len_torch_dispatch_stack():
+    if not torch._C._len_torch_dispatch_stack():
         return nullcontext()
     stack = ExitStack()
     stack.enter_context(_disable_current_modes())

@@ -94,7 +94,7 @@ def _patch_optimizers(session: Session, patches: Patches) -> None:
     optimizer_class = torch.optim.Optimizer
 
     def made(args: tuple[Any, ...], _kwargs: Any, _result: Any) -> None:
-        session.optimizers.note_made(args[0], _here(session, skip=args[0]))
+        session.note_optimizer(args[0], _here(session, skip=args[0]))
 
     def cleared(args: tuple[Any, ...], _kwargs: Any) -> None:
         session.optimizers.get(args[0]).zero_grads += 1

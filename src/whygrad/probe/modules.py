@@ -164,16 +164,11 @@ def holder_name(thing: object, user: UserCode) -> str | None:
         for name, value in names.items():
             if value is thing and name != "self":
                 return name
-        attributes = getattr(names.get("self"), "__dict__", None)
-        if isinstance(attributes, dict):
-            for name, value in attributes.items():
+        attributes = getattr(names.get("self"), "__dict__", {})
+        for held in (attributes, attributes.get("_modules") or {}):
+            for name, value in held.items():
                 if value is thing:
-                    return name
-            inner = attributes.get("_modules")
-            if isinstance(inner, dict):
-                for name, value in inner.items():
-                    if value is thing:
-                        return name
+                    return str(name)
     return _global_name(thing)
 
 

@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 import torch
 
 from whygrad.model import Optimizer
+from whygrad.probe.assignments import assigned_name
 from whygrad.probe.modules import holder_name
-from whygrad.probe.source import Site, UserCode, place_or_none
+from whygrad.probe.source import Site, UserCode, place_or_none, span
 
 
 @dataclass(slots=True)
@@ -86,6 +87,8 @@ class OptimizerTable:
         """Remember a freshly constructed optimizer."""
         entry = self.get(optimizer)
         entry.made = entry.made or site
+        if site is not None and not entry.name:
+            entry.name = assigned_name(site.code.co_filename, span(site)[0])
         entry.learning_rates = entry.learning_rates or learning_rates(optimizer)
         entry.last_learning_rates = entry.last_learning_rates or entry.learning_rates
         return entry
@@ -93,8 +96,7 @@ class OptimizerTable:
     def name(self, optimizer: torch.optim.Optimizer) -> None:
         """Find the variable that holds an optimizer, from the code that is running."""
         entry = self.get(optimizer)
-        if not entry.name:
-            entry.name = holder_name(optimizer, self.user) or ""
+        entry.name = holder_name(optimizer, self.user) or entry.name
 
 
 def held_tensors(optimizer: torch.optim.Optimizer) -> list[torch.Tensor]:

@@ -14,8 +14,8 @@ from whygrad.probe.outputs import Row
 from whygrad.probe.parameters import Tracked
 from whygrad.runfile.writer import RunWriter
 from whygrad.stats.accumulator import RunningTotals, merge_rows
+from whygrad.stats.histogram import size_histogram
 from whygrad.stats.kernel import (
-    is_supported,
     many_statistics,
     pack,
     pack_counts,
@@ -24,7 +24,6 @@ from whygrad.stats.kernel import (
     sample_view,
     update_statistics,
 )
-from whygrad.stats.histogram import size_histogram
 
 _ROWS_EVERY = 4  # large tensors are checked for silent rows at every fourth recorded step
 _SMALL = 65_536

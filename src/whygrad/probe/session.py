@@ -19,6 +19,7 @@ import torch
 
 from whygrad._version import __version__
 from whygrad.model import Raised, RunInfo, Step
+from whygrad.probe.assignments import method_call_line
 from whygrad.probe.budget import Budget
 from whygrad.probe.events import EventLog
 from whygrad.probe.graph import reached_leaves
@@ -29,7 +30,7 @@ from whygrad.probe.outputs import OutputRecorder, version_of
 from whygrad.probe.parameters import ParameterTable, Tracked
 from whygrad.probe.reads import describe_read, describe_warning
 from whygrad.probe.recording import Recorder, measured
-from whygrad.probe.source import Site, UserCode, place_or_none
+from whygrad.probe.source import Site, UserCode, line_place, place_or_none
 from whygrad.probe.trace import Tracer
 from whygrad.runfile.writer import RunWriter
 
@@ -38,6 +39,7 @@ _clock = time.perf_counter
 TRACED_STEPS = 3  # of each optimizer
 MAX_TRACED_STEPS = 24  # in all: a program that makes optimizers for ever must not be traced for ever
 FLUSH_S = 2.0
+UNREACHED_STEP = "unreached_step_call"  # event: the source has a step() call on an optimizer that never stepped
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +128,7 @@ class Session:
     def _write_end(self, error: BaseException | None) -> None:
         self._resolve(judge_stale=False)
         self._merge_uses()
+        self._find_unreached_steps()
         raised = None
         if error is not None:
             site = self.user.of_traceback(error.__traceback__)
@@ -235,7 +238,11 @@ class Session:
         if not len(self.optimizers):
             self._step(None, None)
 
-    # -- steps ------------------------------------------------------------------------------------------------------
+    # -- optimizers and steps ---------------------------------------------------------------------------------------
+
+    def note_optimizer(self, optimizer: torch.optim.Optimizer, site: Site | None) -> None:
+        """Remember a new optimizer and what it holds, though it may never step."""
+        self._link(held_tensors(optimizer), self.optimizers.note_made(optimizer, site))
 
     def before_step(self, optimizer: torch.optim.Optimizer, has_closure: bool) -> None:
         """Read what the optimizer is about to use, unless a closure computes it inside the step."""
@@ -271,7 +278,7 @@ class Session:
         if None in known or tracked.steps < 2 or _is_power_of_two(tracked.steps):
             self._link(held, tracked)
             self._resolve(judge_stale=True)
-        self._count(held, tracked)
+        self._count(held)
         if self.recording:
             self.recorder.gradients(self.steps, measured(self.parameters, tracked))
 
@@ -281,7 +288,7 @@ class Session:
             if tracked.id not in entry.optimizers:
                 entry.optimizers.append(tracked.id)
 
-    def _count(self, held: list[torch.Tensor], tracked: TrackedOptimizer | None) -> None:
+    def _count(self, held: list[torch.Tensor]) -> None:
         ids = {id(tensor) for tensor in held}
         for entry in self.parameters:
             tensor = entry.ref()
@@ -301,7 +308,7 @@ class Session:
 
     def _step(self, optimizer: torch.optim.Optimizer | None, tracked: TrackedOptimizer | None) -> None:
         if tracked is None:
-            self._count([], None)
+            self._count([])
             if self.recording:
                 self.recorder.updates(self.steps - 1)
                 self.recorder.gradients(self.steps, measured(self.parameters, None))
@@ -362,6 +369,17 @@ class Session:
         """Remember the line that switched `requires_grad` off."""
         entry = self.parameters.get(tensor) or self.parameters.birth(tensor)
         entry.frozen = site
+
+    def _find_unreached_steps(self) -> None:
+        """Note the `step()` calls in the source of optimizers that never stepped."""
+        for optimizer in self.optimizers:
+            if optimizer.steps == 0 and optimizer.made is not None:
+                file = optimizer.made.code.co_filename
+                for path in dict.fromkeys((file, self.options.script)):
+                    line = method_call_line(path, optimizer.name, "step")
+                    if line is not None:
+                        self.events.note_place(UNREACHED_STEP, self.steps, line_place(path, line), optimizer.name)
+                        break
 
     def _merge_uses(self) -> None:
         uses, self.tracer.uses = self.tracer.uses, {}

@@ -13,14 +13,15 @@ from typing import Any
 
 import torch
 from torch import nn
-from torch.overrides import TorchFunctionMode, _len_torch_function_stack, _pop_mode, _push_mode
+from torch._C import _len_torch_function_stack, _pop_torch_function_stack, _push_on_torch_function_stack
+from torch.overrides import TorchFunctionMode
 
 from whygrad.probe.guard import Guard
 from whygrad.probe.patches import drop_own_frame
 from whygrad.probe.source import Site, UserCode
 
-_GET_GRAD = torch.Tensor.grad.__get__  # type: ignore[attr-defined]
-_SET_REQUIRES_GRAD = torch.Tensor.requires_grad.__set__  # type: ignore[attr-defined]
+_GET_GRAD: Any = vars(torch._C.TensorBase)["grad"].__get__
+_SET_REQUIRES_GRAD: Any = vars(torch._C.TensorBase)["requires_grad"].__set__
 _FLAT_DEPTH = 3
 _FLAT_ITEMS = 4096
 
@@ -28,25 +29,21 @@ _FLAT_ITEMS = 4096
 _FUSED_IN_EVAL = (nn.TransformerEncoder, nn.TransformerEncoderLayer, nn.MultiheadAttention)
 
 
-def _silent_calls() -> frozenset[Any]:
-    """Return the attribute reads and bookkeeping calls that compute nothing."""
-    reads = (
-        "shape dtype device requires_grad is_leaf grad_fn layout ndim is_cuda is_sparse is_quantized is_meta _version "
-        "_base output_nr names itemsize nbytes is_nested is_cpu retains_grad _backward_hooks"
-    ).split()
-    calls = (
-        "size dim numel nelement stride storage_offset is_contiguous element_size is_floating_point is_complex data_ptr "
-        "untyped_storage __len__ get_device is_pinned _is_view register_hook register_post_accumulate_grad_hook "
-        "retain_grad __hash__ is_inference __deepcopy__ __reduce_ex__"
-    ).split()
-    getters = (getattr(torch.Tensor, name, None) for name in reads)
-    return frozenset(
-        [getter.__get__ for getter in getters if hasattr(getter, "__get__")]
-        + [getattr(torch.Tensor, name) for name in calls if hasattr(torch.Tensor, name)]
-    )
-
-
-_SILENT = _silent_calls()
+# Attribute reads and bookkeeping calls: they compute nothing.
+_READS = (
+    *("shape", "dtype", "device", "requires_grad", "is_leaf", "grad_fn", "layout", "ndim", "is_cuda", "is_sparse"),
+    *("is_quantized", "is_meta", "_version", "_base", "output_nr", "itemsize", "nbytes", "is_nested"),
+    *("is_cpu", "retains_grad", "_backward_hooks"),
+)
+_CALLS = (
+    *("size", "dim", "numel", "nelement", "stride", "storage_offset", "is_contiguous", "element_size", "data_ptr"),
+    *("is_floating_point", "is_complex", "untyped_storage", "__len__", "get_device", "is_pinned", "_is_view"),
+    *("register_hook", "register_post_accumulate_grad_hook", "retain_grad", "__hash__", "is_inference"),
+    *("__deepcopy__", "__reduce_ex__"),
+)
+_SILENT: frozenset[Any] = frozenset(
+    [vars(torch._C.TensorBase)[name].__get__ for name in _READS] + [getattr(torch.Tensor, name) for name in _CALLS]
+)
 
 
 @dataclass(slots=True)
@@ -93,10 +90,10 @@ class Tracer(TorchFunctionMode):
         if not self.active:
             return
         self.active = False
-        modes = [_pop_mode() for _ in range(_len_torch_function_stack())]
+        modes = [_pop_torch_function_stack() for _ in range(_len_torch_function_stack())]
         for mode in reversed(modes):
             if mode is not self:
-                _push_mode(mode)
+                _push_on_torch_function_stack(mode)
         self.made.clear()
 
     def run(self, original: Callable[..., Any], module: nn.Module, args: tuple[Any, ...], kwargs: Any) -> Any:
@@ -180,9 +177,9 @@ def _at_bottom(mode: TorchFunctionMode) -> None:
     Every `__exit__` pops the top of the stack, whatever it is: a mode pushed inside a user's `with` would be popped in
     place of the user's. `torch.set_default_device` insists on being the bottom itself, so it stays below.
     """
-    modes = [_pop_mode() for _ in range(_len_torch_function_stack())][::-1]
+    modes = [_pop_torch_function_stack() for _ in range(_len_torch_function_stack())][::-1]
     context = getattr(getattr(torch, "_GLOBAL_DEVICE_CONTEXT", None), "device_context", None)
     position = 1 if modes and context is not None and modes[0] is context else 0
     modes.insert(position, mode)
     for each in modes:
-        _push_mode(each)
+        _push_on_torch_function_stack(each)

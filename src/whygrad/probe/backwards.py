@@ -1,0 +1,227 @@
+"""Which backward passes have run, and which tensors they brought a gradient.
+
+torch keeps no record of either: a leaf whose `.grad` is None looks the same before backward, after a backward that did
+not reach it, and after `zero_grad()`. While this record is installed, one patch of `torch.autograd.backward` counts the
+passes and looks over the graph of each. It reads and never writes: the numbers stay the same to the last bit.
+
+The record holds no reference to a tensor, not even a weak one: `torch.utils.swap_tensors`, and with it `module.to()`
+on some models, refuses a tensor that is weakly referenced. It knows a tensor by its address, and holds a weak reference
+to the tensor's storage, which tells an address that was used again from the tensor that was there before.
+"""
+
+from __future__ import annotations
+
+import time
+from array import array
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.autograd.graph import GradientEdge
+from torch.multiprocessing.reductions import StorageWeakRef
+
+from whygrad.probe.age import Moment
+from whygrad.probe.graph import MAX_NODES
+from whygrad.probe.guard import Guard
+from whygrad.probe.patches import Patches
+
+ALWAYS_WALKED = 16  # the first passes are looked over whatever it takes; most questions are asked about few
+WALK_SHARE = 0.02  # of the time since installation that may be spent on the passes after those
+RECENT = 4  # passes whose nodes are remembered, as 8 bytes each: enough for losses that take turns
+
+_clock = time.perf_counter  # bound here: programs mock `time`
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """What the recorded backward passes tell about one tensor. None stands for what cannot be told."""
+
+    passes: int  # backward passes counted since the record was installed
+    walked: int  # of those: the graph was looked over
+    ran: bool | None  # one of them ran after the tensor was made
+    reached: bool | None  # one of them went through the tensor
+    arrived: bool  # one of them left a gradient in its `.grad`
+
+
+@dataclass(slots=True)
+class _Entry:
+    storage: StorageWeakRef
+    since: int  # passes counted when the tensor was first seen
+    reached: bool = False
+    arrived: bool = False
+
+
+class BackwardRecord:
+    """The record of one process. It starts empty when it is installed, and is dropped with its last holder."""
+
+    def __init__(self) -> None:
+        self._holders = 0
+        self._patches = Patches()
+        self._clear()
+
+    def _clear(self) -> None:
+        self._guard = Guard()
+        self._began_s = _clock()
+        self._passes = 0
+        self._walked = 0
+        self._last: Moment | None = None
+        self._last_sequence = 0  # torch numbers the nodes of each thread's graphs in the order they are made
+        self._recent: deque[array[int] | None] = deque(maxlen=RECENT)  # None: that pass was not looked over
+        self._entries: dict[int, _Entry] = {}  # address of a tensor -> what is known about it
+        self._room = 1024
+
+    def install(self) -> None:
+        """Begin to record, or hold on to the record that is being made."""
+        self._holders += 1
+        if self._holders == 1:
+            self._clear()
+            after = self._guard.wrap("backward passes", self._after)
+            self._patches.observe(torch.autograd, "backward", after=after)
+
+    def remove(self) -> None:
+        """Let go of the record; the last holder takes the patch out.
+
+        Raises:
+            RuntimeError: The record is not installed.
+        """
+        if self._holders == 0:
+            msg = "the record of backward passes is not installed"
+            raise RuntimeError(msg)
+        self._holders -= 1
+        if self._holders == 0:
+            self._patches.undo()
+            self._clear()
+
+    def note(self, tensor: torch.Tensor) -> None:
+        """Remember that `tensor` exists, so that later passes are known to have run after it was made."""
+        self._entry(tensor)
+
+    def past(self, tensor: torch.Tensor) -> Past:
+        """Return what the passes so far tell about a leaf or intermediate."""
+        if tensor.grad_fn is None:
+            return self._past_of_leaf(tensor)
+        entry = self._known(tensor)
+        number = tensor.grad_fn._sequence_nr()  # type: ignore[attr-defined]
+        ran = self._passes > 0 and number < self._last_sequence
+        reached: bool | None = any(number in nodes for nodes in self._recent if nodes is not None)
+        if ran and not reached and None in self._recent:
+            reached = None
+        return Past(self._passes, self._walked, ran, ran and reached, entry is not None and entry.arrived)
+
+    def _past_of_leaf(self, leaf: torch.Tensor) -> Past:
+        made_later = self._last is None or self._last.is_before(leaf)
+        entry = None if made_later else self._known(leaf)
+        if made_later or (entry is not None and entry.since == self._passes and not entry.reached):
+            return Past(self._passes, self._walked, ran=False, reached=False, arrived=False)
+        if entry is not None:
+            return Past(self._passes, self._walked, ran=True, reached=entry.reached, arrived=entry.arrived)
+        ran = None if made_later is None else True
+        return Past(self._passes, self._walked, ran, reached=False, arrived=False)
+
+    def _after(self, args: tuple[Any, ...], kwargs: dict[str, Any], _result: object) -> None:
+        if not self._holders:  # somebody's patch on top of ours outlived the record
+            return
+        nested = torch._C._current_graph_task_id() != -1  # reentrant checkpointing calls backward within backward
+        if not nested:
+            self._passes += 1
+            self._last = Moment()
+            self._last_sequence = torch._C._autograd._get_sequence_nr()  # type: ignore[attr-defined]
+        graph = _walk(_roots(args, kwargs)) if self._may_walk() else None
+        self._recent.append(None if graph is None else graph.numbers)
+        if graph is not None:
+            self._walked += not nested
+            for leaf in graph.leaves:
+                self._note_reached(leaf)
+        for tensor in _inputs(args, kwargs):
+            self._note_reached(tensor)
+
+    def _may_walk(self) -> bool:
+        within_budget = self._guard.own_s <= WALK_SHARE * (_clock() - self._began_s)
+        return within_budget or self._passes <= ALWAYS_WALKED
+
+    def _note_reached(self, tensor: torch.Tensor) -> None:
+        entry = self._entry(tensor)
+        if entry is None:
+            return
+        entry.reached = True
+        # A hook that runs after accumulation (an optimizer step within backward) clears `.grad` before it is seen here.
+        entry.arrived |= tensor.grad is not None or bool(tensor._post_accumulate_grad_hooks)  # type: ignore[attr-defined]
+
+    def _known(self, tensor: torch.Tensor) -> _Entry | None:
+        storage = _storage(tensor)
+        entry = self._entries.get(tensor._cdata)
+        if storage is None or entry is None or entry.storage.cdata != storage._cdata:
+            return None
+        return entry
+
+    def _entry(self, tensor: torch.Tensor) -> _Entry | None:
+        entry = self._known(tensor)
+        storage = _storage(tensor)
+        if entry is None and storage is not None:
+            self._make_room()
+            entry = self._entries[tensor._cdata] = _Entry(StorageWeakRef(storage), self._passes)
+        return entry
+
+    def _make_room(self) -> None:
+        if len(self._entries) < self._room:
+            return
+        self._entries = {key: entry for key, entry in self._entries.items() if not entry.storage.expired()}
+        self._room = max(1024, 2 * len(self._entries))
+
+
+@dataclass(frozen=True, slots=True)
+class _Graph:
+    leaves: list[torch.Tensor]
+    numbers: array[int]  # sequence numbers of the nodes that made intermediates
+
+
+def _walk(roots: Iterable[Any]) -> _Graph | None:
+    """Return what gradients of `roots`, tensors or gradient edges, flow through; None if there is too much of it."""
+    graph = _Graph([root for root in roots if isinstance(root, torch.Tensor) and root.grad_fn is None], array("Q"))
+    todo = [root.node if isinstance(root, GradientEdge) else root.grad_fn for root in roots]
+    seen: set[Any] = {None}
+    while todo:
+        node = todo.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        if len(seen) > MAX_NODES:
+            return None
+        if type(node).__name__ == "AccumulateGrad":
+            graph.leaves.append(node.variable)
+        else:
+            graph.numbers.append(node._sequence_nr())
+            todo.extend(parent for parent, _ in node.next_functions)
+    return graph
+
+
+def _roots(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
+    return _listed(args[0] if args else kwargs["tensors"])
+
+
+def _inputs(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[torch.Tensor]:
+    """Return the tensors that `backward(inputs=...)` was told to fill: intermediates among them need no retain_grad."""
+    given = args[5] if len(args) > 5 else kwargs.get("inputs")
+    if isinstance(given, dict):
+        given = list(given.values())
+    return [tensor for tensor in _listed(given) if isinstance(tensor, torch.Tensor)]
+
+
+def _listed(given: Any) -> list[Any]:
+    """Return tensors or edges as a list. An iterator was used up by the call itself: nothing is left of it."""
+    if isinstance(given, (torch.Tensor, GradientEdge)):
+        return [given]
+    return list(given) if isinstance(given, (list, tuple)) else []
+
+
+def _storage(tensor: torch.Tensor) -> torch.UntypedStorage | None:
+    """Return the storage of a tensor, or None for one without: a sparse or a wrapped tensor."""
+    try:
+        return tensor.untyped_storage()
+    except (RuntimeError, NotImplementedError):
+        return None
+
+
+BACKWARDS = BackwardRecord()
