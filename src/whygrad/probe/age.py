@@ -9,6 +9,8 @@ from __future__ import annotations
 import gc
 import sysconfig
 
+_GENERATIONS = not sysconfig.get_config_var("Py_GIL_DISABLED")  # a build without the GIL keeps none
+
 
 class Moment:
     """A moment, now: compare objects that the collector tracks, as every tensor is, with it."""
@@ -20,9 +22,7 @@ class Moment:
 
     def is_before(self, made: object) -> bool | None:
         """Return whether `made` is younger than this moment; None once both are too old to tell."""
-        if sysconfig.get_config_var("Py_GIL_DISABLED"):
-            return None  # that build keeps no generations
-        for young in reversed(gc.get_objects(generation=0)):
+        for young in reversed(gc.get_objects(generation=0) if _GENERATIONS else []):
             if young is made:
                 return True
             if young is self._mark:

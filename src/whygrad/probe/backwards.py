@@ -31,6 +31,7 @@ ALWAYS_WALKED = 16  # the first passes are looked over whatever it takes; most q
 WALK_SHARE = 0.02  # of the time since installation that may be spent on the passes after those
 RECENT = 4  # passes whose nodes are remembered, as 8 bytes each: enough for losses that take turns
 
+_weakly: Any = StorageWeakRef  # torch leaves it untyped
 _clock = time.perf_counter  # bound here: programs mock `time`
 
 
@@ -47,8 +48,9 @@ class Past:
 
 @dataclass(slots=True)
 class _Entry:
-    storage: StorageWeakRef
+    storage: Any  # a weak reference to it
     since: int  # passes counted when the tensor was first seen
+    fresh: bool = False  # it is known to be younger than the last of those
     reached: bool = False
     arrived: bool = False
 
@@ -94,31 +96,29 @@ class BackwardRecord:
             self._patches.undo()
             self._clear()
 
-    def note(self, tensor: torch.Tensor) -> None:
-        """Remember that `tensor` exists, so that later passes are known to have run after it was made."""
-        self._entry(tensor)
-
     def past(self, tensor: torch.Tensor) -> Past:
-        """Return what the passes so far tell about a leaf or intermediate."""
+        """Return what the passes so far tell about a leaf or intermediate, and remember that a leaf exists."""
         if tensor.grad_fn is None:
             return self._past_of_leaf(tensor)
         entry = self._known(tensor)
-        number = tensor.grad_fn._sequence_nr()  # type: ignore[attr-defined]
+        number = tensor.grad_fn._sequence_nr()
         ran = self._passes > 0 and number < self._last_sequence
-        reached: bool | None = any(number in nodes for nodes in self._recent if nodes is not None)
+        reached: bool | None = ran and any(number in nodes for nodes in self._recent if nodes is not None)
         if ran and not reached and None in self._recent:
             reached = None
-        return Past(self._passes, self._walked, ran, ran and reached, entry is not None and entry.arrived)
+        return Past(self._passes, self._walked, ran, reached, entry is not None and entry.arrived)
 
     def _past_of_leaf(self, leaf: torch.Tensor) -> Past:
-        made_later = self._last is None or self._last.is_before(leaf)
-        entry = None if made_later else self._known(leaf)
-        if made_later or (entry is not None and entry.since == self._passes and not entry.reached):
+        younger = True if self._last is None else self._last.is_before(leaf)
+        entry = self._known(leaf)
+        if entry is None or (younger and entry.since < self._passes):  # else it is of a tensor that was there before
+            entry = self._remember(leaf, fresh=younger is True)
+        if younger or (entry is not None and entry.fresh and entry.since == self._passes):
             return Past(self._passes, self._walked, ran=False, reached=False, arrived=False)
-        if entry is not None:
-            return Past(self._passes, self._walked, ran=True, reached=entry.reached, arrived=entry.arrived)
-        ran = None if made_later is None else True
-        return Past(self._passes, self._walked, ran, reached=False, arrived=False)
+        if entry is None:
+            return Past(self._passes, self._walked, True if younger is False else None, reached=None, arrived=False)
+        ran = True if younger is False or entry.reached or entry.since < self._passes else None
+        return Past(self._passes, self._walked, ran, entry.reached, entry.arrived)
 
     def _after(self, args: tuple[Any, ...], kwargs: dict[str, Any], _result: object) -> None:
         if not self._holders:  # somebody's patch on top of ours outlived the record
@@ -127,7 +127,7 @@ class BackwardRecord:
         if not nested:
             self._passes += 1
             self._last = Moment()
-            self._last_sequence = torch._C._autograd._get_sequence_nr()  # type: ignore[attr-defined]
+            self._last_sequence = torch._C._autograd._get_sequence_nr()
         graph = _walk(_roots(args, kwargs)) if self._may_walk() else None
         self._recent.append(None if graph is None else graph.numbers)
         if graph is not None:
@@ -142,12 +142,12 @@ class BackwardRecord:
         return within_budget or self._passes <= ALWAYS_WALKED
 
     def _note_reached(self, tensor: torch.Tensor) -> None:
-        entry = self._entry(tensor)
+        entry = self._known(tensor) or self._remember(tensor)
         if entry is None:
             return
         entry.reached = True
         # A hook that runs after accumulation (an optimizer step within backward) clears `.grad` before it is seen here.
-        entry.arrived |= tensor.grad is not None or bool(tensor._post_accumulate_grad_hooks)  # type: ignore[attr-defined]
+        entry.arrived |= tensor.grad is not None or bool(tensor._post_accumulate_grad_hooks)
 
     def _known(self, tensor: torch.Tensor) -> _Entry | None:
         storage = _storage(tensor)
@@ -156,12 +156,12 @@ class BackwardRecord:
             return None
         return entry
 
-    def _entry(self, tensor: torch.Tensor) -> _Entry | None:
-        entry = self._known(tensor)
+    def _remember(self, tensor: torch.Tensor, *, fresh: bool = False) -> _Entry | None:
         storage = _storage(tensor)
-        if entry is None and storage is not None:
-            self._make_room()
-            entry = self._entries[tensor._cdata] = _Entry(StorageWeakRef(storage), self._passes)
+        if storage is None:
+            return None
+        self._make_room()
+        entry = self._entries[tensor._cdata] = _Entry(_weakly(storage), self._passes, fresh)
         return entry
 
     def _make_room(self) -> None:
@@ -180,7 +180,7 @@ class _Graph:
 def _walk(roots: Iterable[Any]) -> _Graph | None:
     """Return what gradients of `roots`, tensors or gradient edges, flow through; None if there is too much of it."""
     graph = _Graph([root for root in roots if isinstance(root, torch.Tensor) and root.grad_fn is None], array("Q"))
-    todo = [root.node if isinstance(root, GradientEdge) else root.grad_fn for root in roots]
+    todo: list[Any] = [root.node if isinstance(root, GradientEdge) else root.grad_fn for root in roots]
     seen: set[Any] = {None}
     while todo:
         node = todo.pop()

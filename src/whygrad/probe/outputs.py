@@ -154,7 +154,7 @@ class OutputRecorder:
         output = self._output(module, path, tensor)
         output.calls += 1
         window.rows[Role.OUTPUT].append((output.id, tensor_statistics(tensor)))
-        node = tensor.grad_fn
+        node = grad_fn_of(tensor)
         if node is None:
             output.without_grad += not tensor.requires_grad
             return
@@ -254,6 +254,14 @@ def tensors_in(value: Any, path: str = "", depth: int = _DEPTH) -> Iterator[tupl
     elif dataclasses.is_dataclass(value) and not isinstance(value, type):
         for name in value.__dataclass_fields__:
             yield from tensors_in(getattr(value, name, None), f"{path}.{name}", depth - 1)
+
+
+def grad_fn_of(tensor: torch.Tensor) -> torch.autograd.graph.Node | None:
+    """Return a tensor's `grad_fn`; None where autograd refuses to look (a view whose base was overwritten)."""
+    try:
+        return tensor.grad_fn
+    except RuntimeError:
+        return None
 
 
 def version_of(tensor: torch.Tensor) -> int:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import torch
 
-from whygrad.model import Role, Step
+from whygrad.model import Role
 from whygrad.probe.optimizers import TrackedOptimizer
 from whygrad.probe.outputs import Row
 from whygrad.probe.parameters import Tracked
@@ -43,13 +43,14 @@ class Recorder:
     """Turns tensors into matrices; one per session."""
 
     writer: RunWriter
+    refused: set[str]  # filled with what could not be measured
     totals: RunningTotals = field(default_factory=RunningTotals)
-    recorded_steps: int = 0
-    refused: set[str] = field(default_factory=set)
+    _recorded: int = 0
     _before: list[Before] = field(default_factory=list)
 
     def gradients(self, step: int, entries: Sequence[Tracked]) -> None:
         """Record gradients and weights of a step that is about to be made, and keep a sample of the weights."""
+        self._recorded += 1
         pairs = [(entry, tensor) for entry in entries if (tensor := entry.ref()) is not None]
         with_gradient = [(e, p.grad) for e, p in pairs if p.grad is not None and self._measurable(p.grad)]
         self._write(step, Role.GRADIENT, [e.id for e, _ in with_gradient], [g for _, g in with_gradient])
@@ -86,11 +87,6 @@ class Recorder:
         """Forget the weights kept for a step that will not be finished."""
         self._before = []
 
-    def step(self, step: Step) -> None:
-        """Write the row of a step."""
-        self.recorded_steps += step.recorded
-        self.writer.add_step(step)
-
     def _measurable(self, tensor: torch.Tensor) -> bool:
         why = refusal(tensor)
         if why is not None:
@@ -115,7 +111,7 @@ class Recorder:
             self.writer.add_histogram(step, Role.GRADIENT, [e.id for e, _ in gradients], pack_counts(counts))
 
     def _note_rows(self, entry: Tracked, gradient: torch.Tensor) -> None:
-        if gradient.dim() < 2 or (gradient.numel() > _SMALL and self.recorded_steps % _ROWS_EVERY):
+        if gradient.dim() < 2 or (gradient.numel() > _SMALL and self._recorded % _ROWS_EVERY):
             return
         alive = rows_with_gradient(gradient)
         if entry.rows_alive is None or entry.rows_alive.shape != alive.shape:

@@ -8,7 +8,6 @@ One session is active per process. Everything it installs is undone by `finish`.
 from __future__ import annotations
 
 import os
-import platform
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,11 +16,10 @@ from pathlib import Path
 
 import torch
 
-from whygrad._version import __version__
-from whygrad.model import Raised, RunInfo, Step
-from whygrad.probe.assignments import method_call_line
+from whygrad.model import Raised, Step
 from whygrad.probe.budget import Budget
 from whygrad.probe.events import EventLog
+from whygrad.probe.facts import find_unreached_steps, merge_uses, resolve, run_info, write_facts
 from whygrad.probe.graph import reached_leaves
 from whygrad.probe.guard import Guard
 from whygrad.probe.modules import ModuleRegistry, holder_name
@@ -30,7 +28,7 @@ from whygrad.probe.outputs import OutputRecorder, version_of
 from whygrad.probe.parameters import ParameterTable, Tracked
 from whygrad.probe.reads import describe_read, describe_warning
 from whygrad.probe.recording import Recorder, measured
-from whygrad.probe.source import Site, UserCode, line_place, place_or_none
+from whygrad.probe.source import Site, UserCode, place_or_none
 from whygrad.probe.trace import Tracer
 from whygrad.runfile.writer import RunWriter
 
@@ -39,7 +37,14 @@ _clock = time.perf_counter
 TRACED_STEPS = 3  # of each optimizer
 MAX_TRACED_STEPS = 24  # in all: a program that makes optimizers for ever must not be traced for ever
 FLUSH_S = 2.0
-UNREACHED_STEP = "unreached_step_call"  # event: the source has a step() call on an optimizer that never stepped
+
+
+_active: Session | None = None
+
+
+def active_session() -> Session | None:
+    """Return the session that watches this process, or None."""
+    return _active
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +78,8 @@ class Session:
         )
         self.budget = Budget(options.overhead, options.every)
         self.notes: list[str] = []
+        self.refused: set[str] = set()  # kinds of tensors that have no statistics
+        self.recorded_steps = 0
         self.steps = 0
         self.traced_steps = 0
         self.backwards = 0
@@ -82,11 +89,11 @@ class Session:
         self.compiled = False
         self._loss: float | None = None
         self._loose: dict[int, int] = {}  # id of a leaf outside all modules -> backward passes that reached it
-        self._began = _clock()
-        self._started_utc = datetime.now(UTC).isoformat(timespec="seconds")
+        self.began = _clock()
+        self.started_utc = datetime.now(UTC).isoformat(timespec="seconds")
         self._flushed = 0.0
-        self._resolved_at = -1
-        self._pid = os.getpid()
+        self._resolved = False
+        self.pid = os.getpid()
         self._undo: Callable[[], None] = lambda: None
         self._finished = False
 
@@ -97,17 +104,28 @@ class Session:
 
         Raises:
             OSError: The run folder can't be written.
+            RuntimeError: A session is active already.
         """
+        global _active
+        if _active is not None:
+            msg = "a session is active already"
+            raise RuntimeError(msg)
         from whygrad.probe.installation import install
 
         self.options.folder.mkdir(parents=True, exist_ok=True)
-        self.recorder = Recorder(RunWriter(self.path, self._info()))
+        self.recorder = Recorder(RunWriter(self.path, run_info(self)), self.refused)
         self._undo = install(self)
+        _active = self
         self._open_window()
 
     def abandon(self) -> None:
         """Forget everything without writing: called in a forked child, which is not the program that is watched."""
         self._finished = True
+        self._take_out()
+
+    def _take_out(self) -> None:
+        global _active
+        _active = None
         self.tracer.switch_off()
         self._undo()
 
@@ -117,58 +135,32 @@ class Session:
         Args:
             error: The exception that ended the program, if one did.
         """
-        if self._finished or os.getpid() != self._pid:
+        if self._finished or os.getpid() != self.pid:
             return
         self._finished = True
-        self.tracer.switch_off()
-        self._undo()
+        self._take_out()
         self.guard.run("finish", self._write_end, error)
         self.guard.run("close", self.recorder.writer.close)
 
     def _write_end(self, error: BaseException | None) -> None:
-        self._resolve(judge_stale=False)
-        self._merge_uses()
-        self._find_unreached_steps()
+        resolve(self, judge_stale=False)
+        merge_uses(self)
+        find_unreached_steps(self)
         raised = None
         if error is not None:
             site = self.user.of_traceback(error.__traceback__)
             raised = Raised(type(error).__name__, str(error), place_or_none(site))
-        self._flush(ended=True, raised=raised)
-
-    def _info(self, *, ended: bool = False, raised: Raised | None = None) -> RunInfo:
-        return RunInfo(
-            script=self.options.script,
-            argv=self.options.argv,
-            cwd=_cwd(),
-            python=platform.python_version(),
-            torch=str(torch.__version__),
-            whygrad=__version__,
-            rank=self.options.rank,
-            world_size=self.options.world_size,
-            pid=self._pid,
-            started_utc=self._started_utc,
-            duration_s=_clock() - self._began,
-            own_s=self.guard.own_s,
-            steps=self.steps,
-            recorded_steps=self.recorder.recorded_steps if hasattr(self, "recorder") else 0,
-            traced_steps=self.traced_steps,
-            forwards=self.outputs.forwards,
-            backwards=self.backwards,
-            grad_calls=self.grad_calls,
-            ended=ended,
-            raised=raised,
-            notes=tuple(self._all_notes()),
-        )
-
-    def _all_notes(self) -> list[str]:
-        refused = sorted(self.recorder.refused) if hasattr(self, "recorder") else []
-        failed = [f"whygrad's {part} were switched off: {why}" for part, why in self.guard.failures.items()]
-        return [*self.notes, *refused, *failed]
+        write_facts(self, ended=True, raised=raised)
 
     def note(self, text: str) -> None:
         """Add what could not be observed, once."""
         if text not in self.notes:
             self.notes.append(text)
+
+    def all_notes(self) -> tuple[str, ...]:
+        """Return what was not observed, and which parts were switched off after an error of their own."""
+        failed = (f"whygrad's {part} were switched off: {why}" for part, why in self.guard.failures.items())
+        return (*self.notes, *sorted(self.refused), *failed)
 
     # -- windows: what is watched until the next step ---------------------------------------------------------------
 
@@ -201,8 +193,9 @@ class Session:
         self._loss = _value(roots[0]) if roots else None
         if not self.recording:
             return
-        if self._resolved_at < 0:
-            self._resolve(judge_stale=True)
+        if not self._resolved:
+            self._resolved = True
+            resolve(self, judge_stale=True)
         leaves = reached_leaves(roots)
         if leaves is None:
             self.note("the autograd graph has over a million nodes: it was not walked")
@@ -218,7 +211,7 @@ class Session:
     def _new_leaf(self, leaf: torch.Tensor) -> Tracked | None:
         times = self._loose[id(leaf)] = self._loose.get(id(leaf), 0) + 1
         if isinstance(leaf, torch.nn.Parameter):
-            self._resolve(judge_stale=True)
+            resolve(self, judge_stale=True)
             found = self.parameters.get(leaf)
             return found or self.parameters.add_loose(leaf, holder_name(leaf, self.user) or "")
         if times < 2 and len(self.optimizers):  # an input that requires grad lives for one pass
@@ -277,7 +270,7 @@ class Session:
         known = [self.parameters.get(tensor) for tensor in held]
         if None in known or tracked.steps < 2 or _is_power_of_two(tracked.steps):
             self._link(held, tracked)
-            self._resolve(judge_stale=True)
+            resolve(self, judge_stale=True)
         self._count(held)
         if self.recording:
             self.recorder.gradients(self.steps, measured(self.parameters, tracked))
@@ -322,14 +315,15 @@ class Session:
         rows = self.outputs.close_window()
         if self.recording:
             self.recorder.outputs(self.steps, rows)
-        self.recorder.step(self._step_fact(tracked))
+        self.recorded_steps += self.recording
+        self.recorder.writer.add_step(self._step_fact(tracked))
         self._advance(tracked)
 
     def _step_fact(self, tracked: TrackedOptimizer | None) -> Step:
         return Step(
             id=self.steps,
             optimizer=None if tracked is None else tracked.id,
-            time_s=_clock() - self._began,
+            time_s=_clock() - self.began,
             backwards=1 if tracked is None else tracked.backwards,
             loss=self._loss,
             learning_rates=() if tracked is None else tracked.last_learning_rates,
@@ -343,8 +337,8 @@ class Session:
             tracked.backwards = 0
         if self.tracer.active:
             self.traced_steps += 1
-            self._merge_uses()
-        elapsed = _clock() - self._began
+            merge_uses(self)
+        elapsed = _clock() - self.began
         self.recording = self.budget.record_next(
             steps_done=self.steps,
             optimizers=sum(o.ref() is not None for o in self.optimizers),
@@ -353,7 +347,25 @@ class Session:
         )
         self._open_window()
         if elapsed - self._flushed > FLUSH_S or _is_power_of_two(self.steps):
-            self._flush()
+            self._write()
+
+    def adopt_model(self, model: torch.nn.Module) -> None:
+        """Name and count a model that was made before the session began."""
+        self.guard.run("modules", self._adopt_model, model)
+
+    def _adopt_model(self, model: torch.nn.Module) -> None:
+        self.registry.note_call(model)
+        for inner in model.modules():
+            self.registry.note(inner)
+        resolve(self, judge_stale=True)
+
+    def adopt_optimizer(self, optimizer: torch.optim.Optimizer) -> None:
+        """Count an optimizer that was made before the session began."""
+        self.guard.run("optimizers", self._adopt_optimizer, optimizer)
+
+    def _adopt_optimizer(self, optimizer: torch.optim.Optimizer) -> None:
+        self.note_optimizer(optimizer, None)
+        self.optimizers.name(optimizer)
 
     # -- facts ------------------------------------------------------------------------------------------------------
 
@@ -370,56 +382,13 @@ class Session:
         entry = self.parameters.get(tensor) or self.parameters.birth(tensor)
         entry.frozen = site
 
-    def _find_unreached_steps(self) -> None:
-        """Note the `step()` calls in the source of optimizers that never stepped."""
-        for optimizer in self.optimizers:
-            if optimizer.steps == 0 and optimizer.made is not None:
-                file = optimizer.made.code.co_filename
-                for path in dict.fromkeys((file, self.options.script)):
-                    line = method_call_line(path, optimizer.name, "step")
-                    if line is not None:
-                        self.events.note_place(UNREACHED_STEP, self.steps, line_place(path, line), optimizer.name)
-                        break
+    def flush(self) -> None:
+        """Bring the run file up to date, for a report while the program goes on."""
+        self.guard.run("flush", self._write)
 
-    def _merge_uses(self) -> None:
-        uses, self.tracer.uses = self.tracer.uses, {}
-        for entry in self.parameters:
-            tensor = entry.ref()
-            use = uses.get(id(tensor)) if tensor is not None else None
-            if use is not None and use.ref() is tensor:
-                entry.uses = (entry.uses or 0) + use.count
-                entry.used = use.site
-            elif entry.uses is None and self.traced_steps:
-                entry.uses = 0
-
-    def _resolve(self, *, judge_stale: bool) -> None:
-        self._resolved_at = self.steps
-        self.parameters.resolve(judge_stale=judge_stale)
-        if any(not t.names and not t.held_in and t.ref() is not None for t in self.parameters):
-            self.registry.search_everywhere()
-            self.parameters.resolve(judge_stale=judge_stale)
-        self.outputs.name(self.registry.tree())
-        for entry in self.parameters:
-            module = entry.module_ref() if entry.module_ref is not None else None
-            order = self.outputs.order_of(module)
-            entry.order = order if order is not None else entry.order
-
-    def _flush(self, *, ended: bool = False, raised: Raised | None = None) -> None:
-        self._flushed = _clock() - self._began
-        writer = self.recorder.writer
-        prefixed = len(self.parameters.roots()) > 1
-        for entry in self.parameters:
-            writer.put(entry.fact(prefixed=prefixed))
-        for module in self.outputs.module_facts():
-            writer.put(module)
-        for output in self.outputs.output_facts(prefixed=prefixed):
-            writer.put(output)
-        for optimizer in self.optimizers:
-            writer.put(optimizer.fact())
-        writer.put_events(self.events.facts())
-        writer.put_totals(self.recorder.totals.totals())
-        writer.update_info(self._info(ended=ended, raised=raised))
-        writer.flush()
+    def _write(self) -> None:
+        self._flushed = _clock() - self.began
+        write_facts(self)
 
 
 def _value(loss: torch.Tensor) -> float | None:

@@ -132,15 +132,15 @@ class Tracer(TorchFunctionMode):
 
     def _observe(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
         if func == _GET_GRAD:
-            if result is None and not args[0].is_leaf:
+            if result is None and _is_intermediate(args[0]):
                 self._on_grad_read(args[0], self._here())
             return
         if func == _SET_REQUIRES_GRAD or func is torch.Tensor.requires_grad_:
             if not args[0].requires_grad:
                 self._on_freeze(args[0], self._here())
             return
-        outputs = [tensor for tensor in _flat(result) if tensor.grad_fn is not None]
-        leaves = [tensor for tensor in _flat((args, kwargs)) if tensor.requires_grad and tensor.is_leaf]
+        outputs = [tensor for tensor in _flat(result) if _is_intermediate(tensor)]
+        leaves = [tensor for tensor in _flat((args, kwargs)) if tensor.requires_grad and not _is_intermediate(tensor)]
         if not outputs and not (leaves and self._in_module()):
             return
         here = self._here()
@@ -158,6 +158,13 @@ class Tracer(TorchFunctionMode):
             use = self.uses[id(leaf)] = Use(weakref.ref(leaf), 0, site)
         use.count += 1
         use.site = site
+
+
+def _is_intermediate(tensor: torch.Tensor) -> bool:
+    try:
+        return not tensor.is_leaf
+    except RuntimeError:  # a view made under no_grad whose base was written since: autograd refuses to look at it
+        return False
 
 
 def _flat(value: Any, depth: int = _FLAT_DEPTH) -> Iterator[torch.Tensor]:

@@ -1,0 +1,114 @@
+"""From the session's tables to facts in the run file."""
+
+from __future__ import annotations
+
+import platform
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import torch
+
+from whygrad._version import __version__
+from whygrad.model import Raised, RunInfo
+from whygrad.probe.assignments import method_call_line
+from whygrad.probe.source import line_place
+
+if TYPE_CHECKING:
+    from whygrad.probe.session import Session
+
+_clock = time.perf_counter
+
+UNREACHED_STEP = "unreached_step_call"  # event: the source has a step() call on an optimizer that never stepped
+
+
+def run_info(session: Session, *, ended: bool = False, raised: Raised | None = None) -> RunInfo:
+    """Return what was run, where, and how far it is."""
+    options = session.options
+    return RunInfo(
+        script=options.script,
+        argv=options.argv,
+        cwd=_cwd(),
+        python=platform.python_version(),
+        torch=str(torch.__version__),
+        whygrad=__version__,
+        rank=options.rank,
+        world_size=options.world_size,
+        pid=session.pid,
+        started_utc=session.started_utc,
+        duration_s=_clock() - session.began,
+        own_s=session.guard.own_s,
+        steps=session.steps,
+        recorded_steps=session.recorded_steps,
+        traced_steps=session.traced_steps,
+        forwards=session.outputs.forwards,
+        backwards=session.backwards,
+        grad_calls=session.grad_calls,
+        ended=ended,
+        raised=raised,
+        notes=session.all_notes(),
+    )
+
+
+def write_facts(session: Session, *, ended: bool = False, raised: Raised | None = None) -> None:
+    """Bring the run file up to date."""
+    writer = session.recorder.writer
+    prefixed = len(session.parameters.roots()) > 1
+    for entry in session.parameters:
+        writer.put(entry.fact(prefixed=prefixed))
+    for module in session.outputs.module_facts():
+        writer.put(module)
+    for output in session.outputs.output_facts(prefixed=prefixed):
+        writer.put(output)
+    for optimizer in session.optimizers:
+        writer.put(optimizer.fact())
+    writer.put_events(session.events.facts())
+    writer.put_totals(session.recorder.totals.totals())
+    writer.update_info(run_info(session, ended=ended, raised=raised))
+    writer.flush()
+
+
+def resolve(session: Session, *, judge_stale: bool) -> None:
+    """Name the parameters and modules of every model in use."""
+    parameters = session.parameters
+    parameters.resolve(judge_stale=judge_stale)
+    if any(not t.names and not t.held_in and t.ref() is not None for t in parameters):
+        session.registry.search_everywhere()
+        parameters.resolve(judge_stale=judge_stale)
+    session.outputs.name(session.registry.tree())
+    for entry in parameters:
+        module = entry.module_ref() if entry.module_ref is not None else None
+        order = session.outputs.order_of(module)
+        entry.order = order if order is not None else entry.order
+
+
+def merge_uses(session: Session) -> None:
+    """Add what the tracer saw since the last step to the parameters."""
+    uses, session.tracer.uses = session.tracer.uses, {}
+    for entry in session.parameters:
+        tensor = entry.ref()
+        use = uses.get(id(tensor)) if tensor is not None else None
+        if use is not None and use.ref() is tensor:
+            entry.uses = (entry.uses or 0) + use.count
+            entry.used = use.site
+        elif entry.uses is None and session.traced_steps:
+            entry.uses = 0
+
+
+def find_unreached_steps(session: Session) -> None:
+    """Note the `step()` calls in the source of optimizers that never stepped."""
+    for optimizer in session.optimizers:
+        if optimizer.steps or optimizer.made is None or not optimizer.name:
+            continue
+        for path in dict.fromkeys((optimizer.made.code.co_filename, session.options.script)):
+            line = method_call_line(path, optimizer.name, "step")
+            if line is not None:
+                session.events.note_place(UNREACHED_STEP, session.steps, line_place(path, line), optimizer.name)
+                break
+
+
+def _cwd() -> str:
+    try:
+        return str(Path.cwd())
+    except OSError:
+        return ""
