@@ -27,7 +27,7 @@ def attribute_place(owner: type, attribute: str) -> Place | None:
 def _in_class(cls: type, attribute: str) -> Place | None:
     try:
         file = inspect.getsourcefile(cls)
-    except TypeError:
+    except (TypeError, OSError):  # built in, made by exec, or its module is gone at exit
         return None
     tree = syntax_tree(file) if file else None
     if tree is None or file is None:

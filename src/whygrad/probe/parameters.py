@@ -220,7 +220,7 @@ class ParameterTable:
         self._place_in(entry, loose.owner, loose.attribute)
         entry.held_in = loose.held_in
         entry.stale = False
-        entry.assigned_at = attribute_place(type(loose.owner.module), loose.attribute)
+        entry.assigned_at = entry.assigned_at or attribute_place(type(loose.owner.module), loose.attribute)
         if loose.holder is not None:
             entry.module_ref = weakref.ref(loose.holder)
             entry.module_type = type(loose.holder).__name__

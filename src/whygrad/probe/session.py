@@ -139,18 +139,20 @@ class Session:
             return
         self._finished = True
         self._take_out()
-        self.guard.run("finish", self._write_end, error)
-        self.guard.run("close", self.recorder.writer.close)
+        for last in (
+            lambda: resolve(self, judge_stale=False),
+            lambda: merge_uses(self),
+            lambda: find_unreached_steps(self),
+        ):
+            self.guard.run("names", last)
+        self.guard.run("facts", lambda: write_facts(self, ended=True, raised=self._raised(error)))
+        self.guard.run("run file", self.recorder.writer.close)
 
-    def _write_end(self, error: BaseException | None) -> None:
-        resolve(self, judge_stale=False)
-        merge_uses(self)
-        find_unreached_steps(self)
-        raised = None
-        if error is not None:
-            site = self.user.of_traceback(error.__traceback__)
-            raised = Raised(type(error).__name__, str(error), place_or_none(site))
-        write_facts(self, ended=True, raised=raised)
+    def _raised(self, error: BaseException | None) -> Raised | None:
+        if error is None:
+            return None
+        site = self.user.of_traceback(error.__traceback__)
+        return Raised(type(error).__name__, str(error), place_or_none(site))
 
     def note(self, text: str) -> None:
         """Add what could not be observed, once."""
