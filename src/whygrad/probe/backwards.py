@@ -43,13 +43,13 @@ class Past:
     walked: int  # of those: the graph was looked over
     ran: bool | None  # one of them ran after the tensor was made
     reached: bool | None  # one of them went through the tensor
-    arrived: bool  # one of them left a gradient in its `.grad`
+    arrived: bool  # one of them left a gradient in its `.grad`; known of leaves only
 
 
 @dataclass(slots=True)
 class _Entry:
     storage: Any  # a weak reference to it
-    since: int  # passes counted when the tensor was first seen
+    since: int  # passes counted when the leaf was first seen
     fresh: bool = False  # it is known to be younger than the last of those
     reached: bool = False
     arrived: bool = False
@@ -71,7 +71,7 @@ class BackwardRecord:
         self._last: Moment | None = None
         self._last_sequence = 0  # torch numbers the nodes of each thread's graphs in the order they are made
         self._recent: deque[array[int] | None] = deque(maxlen=RECENT)  # None: that pass was not looked over
-        self._entries: dict[int, _Entry] = {}  # address of a tensor -> what is known about it
+        self._entries: dict[int, _Entry] = {}  # address of a leaf -> what is known about it
         self._room = 1024
 
     def install(self) -> None:
@@ -100,13 +100,12 @@ class BackwardRecord:
         """Return what the passes so far tell about a leaf or intermediate, and remember that a leaf exists."""
         if tensor.grad_fn is None:
             return self._past_of_leaf(tensor)
-        entry = self._known(tensor)
         number = tensor.grad_fn._sequence_nr()
         ran = self._passes > 0 and number < self._last_sequence
         reached: bool | None = ran and any(number in nodes for nodes in self._recent if nodes is not None)
         if ran and not reached and None in self._recent:
             reached = None
-        return Past(self._passes, self._walked, ran, reached, entry is not None and entry.arrived)
+        return Past(self._passes, self._walked, ran, reached, arrived=False)
 
     def _past_of_leaf(self, leaf: torch.Tensor) -> Past:
         younger = True if self._last is None else self._last.is_before(leaf)
@@ -134,34 +133,32 @@ class BackwardRecord:
             self._walked += not nested
             for leaf in graph.leaves:
                 self._note_reached(leaf)
-        for tensor in _inputs(args, kwargs):
-            self._note_reached(tensor)
 
     def _may_walk(self) -> bool:
         within_budget = self._guard.own_s <= WALK_SHARE * (_clock() - self._began_s)
         return within_budget or self._passes <= ALWAYS_WALKED
 
-    def _note_reached(self, tensor: torch.Tensor) -> None:
-        entry = self._known(tensor) or self._remember(tensor)
+    def _note_reached(self, leaf: torch.Tensor) -> None:
+        entry = self._known(leaf) or self._remember(leaf)
         if entry is None:
             return
         entry.reached = True
         # A hook that runs after accumulation (an optimizer step within backward) clears `.grad` before it is seen here.
-        entry.arrived |= tensor.grad is not None or bool(tensor._post_accumulate_grad_hooks)
+        entry.arrived |= leaf.grad is not None or bool(leaf._post_accumulate_grad_hooks)
 
-    def _known(self, tensor: torch.Tensor) -> _Entry | None:
-        storage = _storage(tensor)
-        entry = self._entries.get(tensor._cdata)
+    def _known(self, leaf: torch.Tensor) -> _Entry | None:
+        storage = _storage(leaf)
+        entry = self._entries.get(leaf._cdata)
         if storage is None or entry is None or entry.storage.cdata != storage._cdata:
             return None
         return entry
 
-    def _remember(self, tensor: torch.Tensor, *, fresh: bool = False) -> _Entry | None:
-        storage = _storage(tensor)
+    def _remember(self, leaf: torch.Tensor, *, fresh: bool = False) -> _Entry | None:
+        storage = _storage(leaf)
         if storage is None:
             return None
         self._make_room()
-        entry = self._entries[tensor._cdata] = _Entry(_weakly(storage), self._passes, fresh)
+        entry = self._entries[leaf._cdata] = _Entry(_weakly(storage), self._passes, fresh)
         return entry
 
     def _make_room(self) -> None:
@@ -198,28 +195,17 @@ def _walk(roots: Iterable[Any]) -> _Graph | None:
 
 
 def _roots(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
-    return _listed(args[0] if args else kwargs["tensors"])
-
-
-def _inputs(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[torch.Tensor]:
-    """Return the tensors that `backward(inputs=...)` was told to fill: intermediates among them need no retain_grad."""
-    given = args[5] if len(args) > 5 else kwargs.get("inputs")
-    if isinstance(given, dict):
-        given = list(given.values())
-    return [tensor for tensor in _listed(given) if isinstance(tensor, torch.Tensor)]
-
-
-def _listed(given: Any) -> list[Any]:
-    """Return tensors or edges as a list. An iterator was used up by the call itself: nothing is left of it."""
+    """Return what backward was called on as a list. An iterator was used up by the call: nothing is left of it."""
+    given = args[0] if args else kwargs["tensors"]
     if isinstance(given, (torch.Tensor, GradientEdge)):
         return [given]
     return list(given) if isinstance(given, (list, tuple)) else []
 
 
-def _storage(tensor: torch.Tensor) -> torch.UntypedStorage | None:
-    """Return the storage of a tensor, or None for one without: a sparse or a wrapped tensor."""
+def _storage(leaf: torch.Tensor) -> torch.UntypedStorage | None:
+    """Return the storage of a leaf, or None for one without: a sparse or a wrapped tensor."""
     try:
-        return tensor.untyped_storage()
+        return leaf.untyped_storage()
     except (RuntimeError, NotImplementedError):
         return None
 

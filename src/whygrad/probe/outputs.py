@@ -120,25 +120,27 @@ class OutputRecorder:
         return _call_impl
 
     def _enter(self, module: nn.Module) -> None:
-        if _in_backward():
-            return
         entry = self._modules.get(id(module))
         if entry is None or entry.ref() is not module:
             number = len(self._all_modules)
             entry = TrackedModule(number, weakref.ref(module), type(module).__name__, number)
             self._modules[id(module)] = entry
             self._all_modules.append(entry)
+        if self._is_rerun(entry):
+            return
         entry.calls += 1
         entry.training = module.training
-        if self.depth == 0:
+        if self.depth == 0 and not _in_backward():
             self.forwards += 1
             self._registry.note_call(module)
 
+    def _is_rerun(self, entry: TrackedModule) -> bool:
+        """Return whether activation checkpointing runs a forward again that was seen already."""
+        return _in_backward() and entry.id in self._window.called
+
     def _record(self, module: nn.Module, result: Any) -> None:
         entry = self._modules.get(id(module))
-        if entry is None or entry.ref() is not module:
-            return
-        if _in_backward() and entry.id in self._window.called:  # activation checkpointing runs forward again
+        if entry is None or entry.ref() is not module or self._is_rerun(entry):
             return
         self._window.called.add(entry.id)
         for path, tensor in tensors_in(result):

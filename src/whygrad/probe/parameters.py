@@ -205,7 +205,7 @@ class ParameterTable:
             name = f"{named.name}.{attribute}" if named.name else attribute
             if not entry.registered or entry.root_ref is None or entry.root_ref() is None:
                 self._place_in(entry, named, attribute)
-                entry.registered, entry.held_in, entry.names = True, "", [name]
+                entry.registered, entry.held_in, entry.names, entry.stale = True, "", [name], False
             elif name not in entry.names and entry.root_ref() is named.root:
                 entry.names.append(name)
             if entry.made is None:
