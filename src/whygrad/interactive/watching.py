@@ -8,6 +8,7 @@ print(watched.report())
 
 from __future__ import annotations
 
+import gc
 import html
 import os
 import sys
@@ -111,6 +112,9 @@ def watch(
     owned = session is None
     if session is None:
         session = _start(every, overhead, folder)
+        for thing in gc.get_objects():  # those made before; no isinstance: it may run a program's own code
+            if torch.optim.Optimizer in type(thing).__mro__:
+                session.adopt_optimizer(thing)
     for each in models:
         session.adopt_model(each)
     if optimizer is not None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import inspect
 
 from whygrad.model import Place
 from whygrad.probe.source import line_place, syntax_tree
@@ -25,12 +24,9 @@ def attribute_place(owner: type, attribute: str) -> Place | None:
 
 
 def _in_class(cls: type, attribute: str) -> Place | None:
-    try:
-        file = inspect.getsourcefile(cls)
-    except (TypeError, OSError):  # built in, made by exec, or its module is gone at exit
-        return None
+    file = _file_of(cls)
     tree = syntax_tree(file) if file else None
-    if tree is None or file is None:
+    if tree is None:
         return None
     best: tuple[int, int] | None = None
     for node in ast.walk(tree):
@@ -40,6 +36,18 @@ def _in_class(cls: type, attribute: str) -> Place | None:
                 if rank is not None and (best is None or (rank, statement.lineno) < best):  # type: ignore[attr-defined]
                     best = (rank, statement.lineno)  # type: ignore[attr-defined]
     return line_place(file, best[1], "__init__") if best else None
+
+
+def _file_of(cls: type) -> str:
+    """Return the file that defines a class, from the code of one of its methods.
+
+    `inspect.getsourcefile` asks the module, and at exit `__main__` has lost its file already.
+    """
+    for member in vars(cls).values():
+        code = getattr(member, "__code__", None)
+        if code is not None:
+            return str(code.co_filename)
+    return ""
 
 
 def _rank(node: ast.AST, attribute: str) -> int | None:

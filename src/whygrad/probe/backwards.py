@@ -110,9 +110,10 @@ class BackwardRecord:
     def _past_of_leaf(self, leaf: torch.Tensor) -> Past:
         younger = True if self._last is None else self._last.is_before(leaf)
         entry = self._known(leaf)
-        if entry is None or (younger and entry.since < self._passes):  # else it is of a tensor that was there before
+        still_fresh = entry is not None and entry.fresh and entry.since == self._passes
+        if entry is None or (younger and not still_fresh):  # else the entry is of a tensor that was there before
             entry = self._remember(leaf, fresh=younger is True)
-        if younger or (entry is not None and entry.fresh and entry.since == self._passes):
+        if younger or still_fresh:
             return Past(self._passes, self._walked, ran=False, reached=False, arrived=False)
         if entry is None:
             return Past(self._passes, self._walked, True if younger is False else None, reached=None, arrived=False)
@@ -128,9 +129,10 @@ class BackwardRecord:
             self._last = Moment()
             self._last_sequence = torch._C._autograd._get_sequence_nr()
         graph = _walk(_roots(args, kwargs)) if self._may_walk() else None
-        self._recent.append(None if graph is None else graph.numbers)
+        if not nested:
+            self._recent.append(None if graph is None else graph.numbers)
+            self._walked += graph is not None
         if graph is not None:
-            self._walked += not nested
             for leaf in graph.leaves:
                 self._note_reached(leaf)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Callable
+from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -13,8 +14,9 @@ from torch.nn.modules import module as module_hooks
 from torch.optim import lr_scheduler
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
-from whygrad.probe.patches import Patches
+from whygrad.probe.patches import Patches, observed
 from whygrad.probe.source import Site
+from whygrad.probe.tracebacks import clean_traceback
 
 if TYPE_CHECKING:
     from whygrad.probe.session import Session
@@ -44,7 +46,14 @@ def install(session: Session) -> Callable[[], None]:
 
     state = {"calls": False}
     session.watch_calls = switch_calls  # type: ignore[method-assign]
-    for part in (_patch_autograd, _patch_optimizers, _patch_schedulers, _patch_modules, _patch_compile):
+    for part in (
+        _patch_autograd,
+        _patch_optimizers,
+        _patch_schedulers,
+        _patch_modules,
+        _patch_compile,
+        _patch_excepthook,
+    ):
         part(session, patches)
     handles.extend(_global_hooks(session))
 
@@ -162,8 +171,6 @@ def _patch_modules(session: Session, patches: Patches) -> None:
             birth = session.parameters.birth(parameter)
             birth.site = birth.site or _here(session)
 
-    from whygrad.probe.patches import observed
-
     patches.replace(nn.Parameter, "__new__", staticmethod(observed(original, after=wrap("modules", born))))
     noted = wrap("modules", session.note_intermediate_warning)
     show = warnings.showwarning
@@ -174,6 +181,16 @@ def _patch_modules(session: Session, patches: Patches) -> None:
         show(message, category, filename, lineno, *args, **kwargs)
 
     patches.replace(warnings, "showwarning", showwarning)
+
+
+def _patch_excepthook(_session: Session, patches: Patches) -> None:
+    show = sys.excepthook
+
+    def excepthook(kind: type[BaseException], error: BaseException, _trace: TracebackType | None) -> None:
+        clean_traceback(error)
+        show(kind, error, error.__traceback__)
+
+    patches.replace(sys, "excepthook", excepthook)
 
 
 def _patch_compile(session: Session, patches: Patches) -> None:
@@ -224,3 +241,13 @@ def _silent(function: Callable[..., Any]) -> Callable[..., None]:
         function(*args)
 
     return hook
+
+
+_PARTS = (
+    _patch_autograd,
+    _patch_optimizers,
+    _patch_schedulers,
+    _patch_modules,
+    _patch_compile,
+    _patch_excepthook,
+)

@@ -24,6 +24,7 @@ from whygrad.probe.guard import Guard
 from whygrad.probe.modules import ModuleRegistry, NamedModule
 from whygrad.probe.patches import drop_own_frame
 from whygrad.probe.source import place_or_none
+from whygrad.probe.tracebacks import clean_traceback
 from whygrad.stats.kernel import is_supported, tensor_statistics
 
 _DEPTH = 4  # structures in structures
@@ -110,6 +111,7 @@ class OutputRecorder:
                 result = run(original, self, args, kwargs)
             except BaseException as error:
                 drop_own_frame(error)
+                clean_traceback(error)
                 raise
             finally:
                 local.depth -= 1

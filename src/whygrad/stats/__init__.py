@@ -1,0 +1,1 @@
+"""From tensors to additive statistics, cheaply, inside the user's process."""

@@ -1,6 +1,6 @@
 """Trains one small model and prints a digest of everything that must not change under whygrad.
 
-    python same_bits.py NAME
+python same_bits.py NAME
 """
 
 import hashlib
@@ -14,8 +14,10 @@ from torch import nn
 
 def mlp():
     model = nn.Sequential(nn.Linear(12, 32), nn.ReLU(), nn.Dropout(0.3), nn.Linear(32, 3))
-    return [model], torch.optim.AdamW(model.parameters(), lr=1e-2), lambda: F.cross_entropy(
-        model(torch.randn(16, 12)), torch.randint(0, 3, (16,))
+    return (
+        [model],
+        torch.optim.AdamW(model.parameters(), lr=1e-2),
+        lambda: F.cross_entropy(model(torch.randn(16, 12)), torch.randint(0, 3, (16,))),
     )
 
 
@@ -35,8 +37,10 @@ class ConvNet(nn.Module):
 
 def cnn():
     model = ConvNet()
-    return [model], torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9), lambda: F.cross_entropy(
-        model(torch.randn(8, 1, 8, 8)), torch.randint(0, 4, (8,))
+    return (
+        [model],
+        torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9),
+        lambda: F.cross_entropy(model(torch.randn(8, 1, 8, 8)), torch.randint(0, 4, (8,))),
     )
 
 
@@ -161,7 +165,9 @@ def train(name, steps=12):
         print(step, loss.item().hex())
     digest = hashlib.sha256()
     for tensor in tensors_of(things):
-        digest.update(tensor.detach().contiguous().view(torch.uint8).numpy().tobytes() if tensor.dim() else b"%r" % tensor.item())
+        digest.update(
+            tensor.detach().contiguous().view(torch.uint8).numpy().tobytes() if tensor.dim() else b"%r" % tensor.item()
+        )
     digest.update(torch.get_rng_state().numpy().tobytes())
     digest.update(repr(random.getstate()).encode())
     print(digest.hexdigest())

@@ -1,0 +1,169 @@
+"""`fc.weight` (+1) has requires_grad=False: the optimizer holds nothing else, and backward finds nothing to compute.
+
+## What it looks for
+
+Parameters with `requires_grad=False` that an optimizer was given to train.
+
+## Why it does not learn
+
+Autograd computes no gradient for a tensor that does not require one, and the optimizer passes over it. If every
+parameter in the path is frozen, the loss itself does not require grad, and backward raises "element 0 of tensors does
+not require grad and does not have a grad_fn". The usual cause is a loop over the parameters of the whole model where
+those of one part were meant, or a layer that was replaced before the loop and not after it.
+
+## What it measures
+
+For each optimizer, at each of its steps: how many of its parameters have `requires_grad=False`, and how many have a
+gradient. It is an error where everything it holds is frozen, and backward raised or at least three steps were made, or
+where an optimizer could not be made because a filter left nothing of a model that is frozen as a whole. It is an info
+where part of it was frozen at every step and the rest learns: most programs mean that. A frozen parameter that no
+optimizer holds is none of this rule's business.
+
+## Example
+
+```python bad
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+body, head = nn.Linear(4, 8), nn.Linear(8, 1)
+model = nn.Sequential(body, nn.ReLU(), head)
+for parameter in model.parameters():
+    parameter.requires_grad = False  # frozen-parameter
+optimizer = torch.optim.SGD(head.parameters(), lr=0.1)
+
+for _ in range(5):
+    loss = model(torch.randn(16, 4)).pow(2).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+```
+
+## Fix
+
+Freeze the part that is to stay as it is, and only that.
+
+```python good
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+body, head = nn.Linear(4, 8), nn.Linear(8, 1)
+model = nn.Sequential(body, nn.ReLU(), head)
+for parameter in body.parameters():
+    parameter.requires_grad = False
+optimizer = torch.optim.SGD(head.parameters(), lr=0.1)
+
+for _ in range(5):
+    loss = model(torch.randn(16, 4)).pow(2).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+```
+
+## When it is fine
+
+A frozen backbone in an optimizer that was given the whole model: it costs a little memory and is reported as an info.
+
+## See also
+
+[unused-parameter](unused-parameter.md), [not-in-optimizer](not-in-optimizer.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from whygrad.evidence import Evidence
+from whygrad.model import Finding, Parameter, Place, Severity
+from whygrad.rules._base import rule
+from whygrad.rules._select import by_line, held_by, names, optimizers_of
+from whygrad.rules._text import counted, named
+
+_SLUG = "frozen-parameter"
+_MIN_STEPS = 3
+_NO_GRADIENT = "does not require grad and does not have a grad_fn"
+_NOTHING_TO_HOLD = "optimizer got an empty parameter list"
+
+
+@rule(
+    _SLUG,
+    title="What the optimizer is to train has requires_grad=False",
+    severity=Severity.ERROR,
+    since="0.1.0",
+    explains=("unreached-parameter", "no-backward"),
+)
+def check(evidence: Evidence) -> Iterator[Finding]:
+    """Yield one finding for each line that froze what an optimizer holds."""
+    fatal = [parameter for parameter in evidence.parameters if _is_fatal(evidence, parameter)]
+    known = {parameter.id for parameter in fatal}
+    partial = [p for p in evidence.parameters if p.id not in known and _is_always_frozen(p)]
+    for severity, chosen in ((Severity.ERROR, fatal), (Severity.INFO, partial)):
+        for place, group in by_line(chosen, lambda parameter: parameter.frozen_at or parameter.made_at):
+            yield _finding(evidence, group, place, severity)
+
+
+def _is_always_frozen(parameter: Parameter) -> bool:
+    return bool(parameter.optimizers) and parameter.frozen_steps == parameter.steps >= _MIN_STEPS
+
+
+def _is_fatal(evidence: Evidence, parameter: Parameter) -> bool:
+    if parameter.requires_grad:
+        return False
+    if _raised(evidence, _NOTHING_TO_HOLD):
+        return _is_of_frozen_model(evidence, parameter)
+    raised = _raised(evidence, _NO_GRADIENT)
+    return any(_is_blocked(held_by(evidence, o), raised=raised) for o in optimizers_of(evidence, parameter))
+
+
+def _is_blocked(held: Sequence[Parameter], *, raised: bool) -> bool:
+    """Return whether nothing that an optimizer holds can learn."""
+    if not raised:
+        return all(_is_always_frozen(parameter) for parameter in held)
+    live = [parameter for parameter in held if parameter.requires_grad]
+    traced = any(parameter.uses for parameter in held)
+    return not live or (traced and not any(parameter.uses for parameter in live))
+
+
+def _is_of_frozen_model(evidence: Evidence, parameter: Parameter) -> bool:
+    model = [p for p in evidence.parameters if p.root == parameter.root and p.registered]
+    return parameter.registered and not any(p.requires_grad for p in model)
+
+
+def _raised(evidence: Evidence, message: str) -> bool:
+    return evidence.info.raised is not None and message in evidence.info.raised.message
+
+
+def _finding(evidence: Evidence, group: Sequence[Parameter], place: Place | None, severity: Severity) -> Finding:
+    steps = max(parameter.steps for parameter in group)
+    raised = evidence.info.raised if severity is Severity.ERROR else None
+    has = f"{named(names(group))} {'has' if len(group) == 1 else 'have'} requires_grad=False"
+    during = f" in {counted(steps, 'step')}" if steps else ""
+    return Finding(
+        rule=_SLUG,
+        severity=severity,
+        tensors=names(group),
+        place=place,
+        message=f"{has}{during}: {_what_follows(evidence, severity)}",
+        fix=(
+            "Freeze only the part that is to stay as it is"
+            if severity is Severity.ERROR
+            else "Give the optimizer only what is to learn"
+        ),
+        evidence={
+            "steps": steps,
+            "frozen_steps": max(parameter.frozen_steps for parameter in group),
+            "elements": sum(parameter.numel for parameter in group),
+        },
+        also=(raised.place,) if raised is not None and raised.place is not None else (),
+    )
+
+
+def _what_follows(evidence: Evidence, severity: Severity) -> str:
+    if severity is Severity.INFO:
+        return "its optimizer holds it all the same"
+    if _raised(evidence, _NOTHING_TO_HOLD):
+        return "nothing was left for the optimizer to hold"
+    if _raised(evidence, _NO_GRADIENT):
+        return "its optimizer holds nothing that can learn, and backward had nothing to compute"
+    return "its optimizer holds nothing that can learn"

@@ -1,0 +1,360 @@
+"""`project.weight` (+4) has a gradient of exactly zero at all 72 recorded steps: no gradient passes behind `project`.
+
+## What it looks for
+
+Parameters that something is to train, whose gradient is there and is zero at every recorded step.
+
+## Why it does not learn
+
+A gradient of zero is no missing gradient: `.grad` is a tensor, no check complains, and plain SGD adds nothing to the
+weight. Adam's update is 0 / (0 + eps), also nothing. With weight decay the weight even moves, towards zero. The zeros
+come from a product with zero (a mask, an advantage that is always 0, two factors that both start at zero), from an
+operation whose slope is zero (a clamp outside of its range, a `max` or `minimum` that selects a constant, a sign), from
+an input that is all zeros, or from a loss that does not depend on the result.
+
+## What it measures
+
+The share of zeros in the gradient of every parameter and of every module output, at each recorded step. A parameter is
+reported when its gradient was all zero at each of at least five recorded steps. Neighbours in forward order are one
+finding, and where the zeros begin decides what it says:
+
+- the weights are zero themselves: a product of zeros never leaves zero;
+- the gradient of the module's output is not zero: what enters the module is;
+- the gradient of the module's output is zero, that of a later output is not: the path is closed between the two;
+- all are zero: the loss does not depend on what the model returns.
+
+Gradients that cancel to rounding are taken for zero. Across one module boundary the gradient's L2 norm fell to at most
+0.01 in 160 healthy and sick runs that had another cause, and to 0.00002 or less where the slope was zero in exact
+arithmetic; the rule asks for less than 0.0001 at each and 0.00001 at most sampled steps, where nothing saturates.
+
+Two more things are said as an info. A bias whose gradient is below 0.0001 of its weight's at each sampled step is a
+shift that a later normalisation or softmax takes out again (measured: at most 0.00005 for 250 biases in front of
+BatchNorm, at least 0.001 for all others). And a table with `padding_idx` that is looked up once per sample, where some
+samples hit the padding row, gives a real id a row that never learns.
+
+## Example
+
+```python bad
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+policy = nn.Sequential(nn.Linear(4, 16), nn.Tanh(), nn.Linear(16, 3))
+optimizer = torch.optim.Adam(policy.parameters(), lr=1e-3)
+for _ in range(8):
+    log_p = policy(torch.randn(32, 4)).log_softmax(dim=1)
+    reward = torch.ones(32, 3)
+    advantage = reward - reward.mean(dim=1, keepdim=True)  # every action is worth the same
+    loss = -(log_p * advantage).mean()
+    optimizer.zero_grad()
+    loss.backward()  # zero-gradient
+    optimizer.step()
+```
+
+## Fix
+
+Find the factor that is always zero and let it vary, or take the operation without a slope out of the path.
+
+```python good
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+policy = nn.Sequential(nn.Linear(4, 16), nn.Tanh(), nn.Linear(16, 3))
+optimizer = torch.optim.Adam(policy.parameters(), lr=1e-3)
+for _ in range(8):
+    log_p = policy(torch.randn(32, 4)).log_softmax(dim=1)
+    reward = torch.rand(32, 3)
+    advantage = reward - reward.mean(dim=1, keepdim=True)
+    loss = -(log_p * advantage).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+```
+
+## When it is fine
+
+Zero at the first steps only (a head or a low-rank factor that starts at zero) is never reported. A bias in front of a
+normalisation is harmless; `bias=False` saves it. A loss term whose weight is still zero in a short run is fine too.
+
+## See also
+
+[dead-relu](dead-relu.md): the zeros come from a ReLU. [unused-parameter](unused-parameter.md): no gradient at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from whygrad.evidence import Evidence
+from whygrad.model import Finding, Output, Parameter, Place, Role, Severity
+from whygrad.rules._base import rule
+from whygrad.rules._select import by_line, holder, names
+from whygrad.rules._sizes import (
+    Samples,
+    backward_line,
+    is_taught,
+    line_of,
+    median,
+    models,
+    outputs_by,
+    outputs_of,
+    samples,
+)
+from whygrad.rules._text import counted, named, number
+
+_SLUG = "zero-gradient"
+_MIN_STEPS = 5
+_ROUNDING = 1e-4  # of the gradient one module further, at each step
+_ROUNDING_MEDIAN = 1e-5
+_FLAT = 10.0  # a sigmoid or tanh of less has a slope above 1e-5
+_SHIFT = 1e-4  # of the weight's gradient
+
+
+@dataclass(frozen=True, slots=True)
+class _Cause:
+    """Where the zeros begin."""
+
+    what: str  # half a sentence
+    fix: str
+    place: Place | None
+
+
+@rule(
+    _SLUG,
+    title="The gradient is there, and zero",
+    severity=Severity.ERROR,
+    since="0.1.0",
+    explains=("update-too-small", "decay-dominates", "constant-loss", "vanishing-gradient"),
+)
+def check(evidence: Evidence) -> Iterator[Finding]:
+    """Yield one finding for each stretch of parameters that get zeros."""
+    for model in models(evidence):
+        for region in _regions(evidence, model):
+            yield _zeros(evidence, region, whole=len(region) == len(model))
+        yield from _cancelled(evidence, model)
+    yield from _shifts(evidence)
+    yield from _padding(evidence)
+
+
+def _regions(evidence: Evidence, model: Sequence[Parameter]) -> Iterator[tuple[Parameter, ...]]:
+    """Yield the stretches, in forward order, of parameters that always got zeros."""
+    stretch: list[Parameter] = []
+    for parameter in model:
+        if _is_zero(evidence, Role.GRADIENT, parameter.id) and _shifted_weight(evidence, parameter) is None:
+            stretch.append(parameter)
+        elif stretch:
+            yield tuple(stretch)
+            stretch = []
+    if stretch:
+        yield tuple(stretch)
+
+
+def _is_zero(evidence: Evidence, role: Role, number_: int) -> bool:
+    total = evidence.total(role, number_)
+    return total is not None and total.steps >= _MIN_STEPS and total.zero_steps == total.steps
+
+
+def _zeros(evidence: Evidence, region: tuple[Parameter, ...], *, whole: bool) -> Finding:
+    cause = _cause(evidence, region, whole=whole)
+    steps = max(_recorded(evidence, parameter) for parameter in region)
+    return Finding(
+        rule=_SLUG,
+        severity=Severity.ERROR,
+        tensors=names(region),
+        place=cause.place,
+        message=f"the gradient of {named(names(region))} is exactly zero at all {counted(steps, 'recorded step')}: "
+        f"{cause.what}",
+        fix=cause.fix,
+        evidence={
+            "recorded_steps": steps,
+            "zero_steps": steps,
+            "steps": max(parameter.steps for parameter in region),
+            "parameters": len(region),
+            "elements": sum(parameter.numel for parameter in region),
+        },
+    )
+
+
+def _recorded(evidence: Evidence, parameter: Parameter) -> int:
+    total = evidence.total(Role.GRADIENT, parameter.id)
+    return 0 if total is None else total.steps
+
+
+def _cause(evidence: Evidence, region: tuple[Parameter, ...], *, whole: bool) -> _Cause:
+    flat = [p for p in region if len(p.shape) > 1 and _is_zero(evidence, Role.WEIGHT, p.id)]
+    if flat:
+        place, started = max(by_line(flat, lambda p: p.made_at), key=lambda group: len(group[1]))
+        what = f"{named(names(started))} is zero itself, and a product of zeros stays zero"
+        return _Cause(what, "Start at most one factor of a product at zero, the other at small random values", place)
+    last = region[-1]
+    own = [o for o in outputs_by(evidence, holder(evidence, last)) if evidence.total(Role.OUTPUT_GRADIENT, o.id)]
+    if any(not _is_zero(evidence, Role.OUTPUT_GRADIENT, output.id) for output in own):
+        what = f"the gradient of the output of `{own[0].name}` is not zero, so what enters it is"
+        return _Cause(what, f"Look at what is passed to `{own[0].name}`: it is all zeros", _used(evidence, last))
+    opening = _next_alive(evidence, last, own)
+    if opening is not None:
+        what = f"no gradient passes between the outputs of `{own[-1].name}` and `{opening.name}`"
+        return _Cause(what, _open(f"between `{own[-1].name}` and `{opening.name}`"), _used(evidence, last))
+    if whole and own:
+        what = "the loss does not change with what the model returns"
+        return _Cause(what, _open("between the model's output and the loss"), backward_line(evidence))
+    return _Cause("its effect on the loss is multiplied by zero", _open("behind it"), _used(evidence, last))
+
+
+def _open(where: str) -> str:
+    return f"Take the factor that is always zero, or the operation without a slope, out of the path {where}"
+
+
+def _used(evidence: Evidence, parameter: Parameter) -> Place | None:
+    return line_of(evidence, (parameter,))
+
+
+def _next_alive(evidence: Evidence, parameter: Parameter, own: Sequence[Output]) -> Output | None:
+    if not own:
+        return None
+    later = (output for output in outputs_of(evidence, parameter.root) if output.order > own[-1].order)
+    return next((o for o in later if not _is_zero(evidence, Role.OUTPUT_GRADIENT, o.id)), None)
+
+
+# -- zero up to rounding -----------------------------------------------------------------------------------------------
+
+
+def _cancelled(evidence: Evidence, model: Sequence[Parameter]) -> Iterator[Finding]:
+    """Yield the place where the gradients of everything before it cancel to rounding."""
+    gradients = samples(evidence, Role.OUTPUT_GRADIENT)
+    outputs = [output for output in outputs_of(evidence, model[0].root) if output.id in gradients]
+    for position in range(1, len(outputs)):
+        before, after = outputs[:position], outputs[position]
+        ratios = _ratios(gradients, before, after)
+        largest = evidence.total(Role.OUTPUT, before[-1].id)
+        if not _is_rounding(ratios) or largest is None or largest.statistics.max_abs > _FLAT:
+            continue
+        known = {evidence.module_by_id[output.module].order for output in before}
+        hit = [parameter for parameter in model if parameter.order in known]
+        if hit and not any(_is_zero(evidence, Role.GRADIENT, parameter.id) for parameter in hit):
+            yield _rounding(evidence, hit, before[-1], after, ratios)
+        return
+
+
+def _ratios(gradients: Samples, before: Sequence[Output], after: Output) -> list[float]:
+    """Return, step by step, the largest gradient of the outputs before against that of the output after."""
+    found = []
+    for step, arriving in gradients[after.id].items():
+        passed = [gradients[output.id][step].l2 for output in before if step in gradients[output.id]]
+        if passed and arriving.l2 > 0:
+            found.append(max(passed) / arriving.l2)
+    return found
+
+
+def _is_rounding(ratios: Sequence[float]) -> bool:
+    return len(ratios) >= _MIN_STEPS and max(ratios) < _ROUNDING and median(ratios) < _ROUNDING_MEDIAN
+
+
+def _rounding(
+    evidence: Evidence, hit: Sequence[Parameter], before: Output, after: Output, ratios: Sequence[float]
+) -> Finding:
+    ratio = median(ratios)
+    return Finding(
+        rule=_SLUG,
+        severity=Severity.ERROR,
+        tensors=names(hit),
+        place=_used(evidence, hit[-1]),
+        message=f"the gradient of {named(names(hit))} is zero up to rounding: behind the output of `{before.name}` "
+        f"{number(ratio)} is left of the gradient of `{after.name}`",
+        fix=_open(f"between `{before.name}` and `{after.name}`"),
+        evidence={"ratio": ratio, "largest_ratio": max(ratios), "sampled_steps": len(ratios), "parameters": len(hit)},
+    )
+
+
+# -- what is worth knowing ---------------------------------------------------------------------------------------------
+
+
+def _shifts(evidence: Evidence) -> Iterator[Finding]:
+    """Yield the biases that shift what is shifted back."""
+    gradients = samples(evidence, Role.GRADIENT)
+    found: list[tuple[Parameter, float]] = []
+    for parameter in evidence.parameters_in_order:
+        weight = _shifted_weight(evidence, parameter)
+        ratios = [] if weight is None else _against(gradients, parameter, weight)
+        if len(ratios) >= _MIN_STEPS and max(ratios) < _SHIFT:
+            found.append((parameter, max(ratios)))
+    for place, group in by_line([parameter for parameter, _ in found], lambda p: p.made_at):
+        yield _shift(group, place, max(ratio for parameter, ratio in found if parameter in group))
+
+
+def _shifted_weight(evidence: Evidence, parameter: Parameter) -> Parameter | None:
+    """Return the weight that a bias belongs to, if that one learns."""
+    if parameter.attribute != "bias" or len(parameter.shape) != 1 or not is_taught(evidence, parameter):
+        return None
+    same = (p for p in evidence.parameters if p.root == parameter.root and p.module == parameter.module)
+    weight = next((p for p in same if p.attribute == "weight" and p.order == parameter.order), None)
+    if weight is None or len(weight.shape) < 2 or _is_zero(evidence, Role.GRADIENT, weight.id):
+        return None
+    return weight
+
+
+def _against(gradients: Samples, bias: Parameter, weight: Parameter) -> list[float]:
+    mine, others = gradients.get(bias.id, {}), gradients.get(weight.id, {})
+    return [mine[s].rms / others[s].rms for s in mine if s in others and others[s].rms > 0]
+
+
+def _shift(group: Sequence[Parameter], place: Place | None, ratio: float) -> Finding:
+    return Finding(
+        rule=_SLUG,
+        severity=Severity.INFO,
+        tensors=names(group),
+        place=place,
+        message=f"the gradient of {named(names(group))} is zero up to rounding, at most {number(ratio)} of its weight's"
+        ": a later normalisation or softmax takes the shift out again",
+        fix="Make the layer with bias=False: nothing is lost",
+        evidence={"largest_ratio": ratio, "parameters": len(group)},
+    )
+
+
+def _padding(evidence: Evidence) -> Iterator[Finding]:
+    """Yield the tables whose padding row stands for a real id."""
+    hit = [parameter for parameter in evidence.parameters_in_order if _hits_padding(evidence, parameter)]
+    if not hit:
+        return
+    worst = max(hit, key=lambda parameter: _zero_lookups(evidence, parameter))
+    share = _zero_lookups(evidence, worst)
+    lines = [place for place, _ in by_line(hit, lambda parameter: parameter.made_at) if place is not None]
+    yield Finding(
+        rule=_SLUG,
+        severity=Severity.INFO,
+        tensors=(worst.name, *(p.name for p in hit if p is not worst)),
+        place=worst.made_at,
+        message=f"one row of `{worst.name}` is zero and gets no gradient, yet {number(100 * share)}% of all samples "
+        "look it up",
+        fix="Drop padding_idx if that index is a real id, or shift the ids by one",
+        evidence={"share_of_lookups": share, "rows": worst.rows, "silent_rows": worst.silent_rows},
+        also=tuple(place for place in lines if place != worst.made_at),
+    )
+
+
+def _hits_padding(evidence: Evidence, parameter: Parameter) -> bool:
+    """Return whether samples that hold one id each look up a row that is zero for ever."""
+    if parameter.module_type != "Embedding" or not parameter.silent_rows or not is_taught(evidence, parameter):
+        return False
+    outputs = outputs_by(evidence, holder(evidence, parameter))
+    flat = any(len(output.shape) == 2 and _is_called_once(evidence, output) for output in outputs)
+    return flat and _zero_rows(evidence, parameter) == 1 and _zero_lookups(evidence, parameter) > 0
+
+
+def _is_called_once(evidence: Evidence, output: Output) -> bool:
+    total = evidence.total(Role.OUTPUT, output.id)
+    return total is not None and output.calls == total.steps
+
+
+def _zero_rows(evidence: Evidence, parameter: Parameter) -> int:
+    """Return how many rows' worth of the table's elements are zero at every recorded step."""
+    total = evidence.total(Role.WEIGHT, parameter.id)
+    return 0 if total is None else round(total.statistics.zero_share * parameter.rows)
+
+
+def _zero_lookups(evidence: Evidence, parameter: Parameter) -> float:
+    outputs = outputs_by(evidence, holder(evidence, parameter))
+    shares = [evidence.total(Role.OUTPUT, output.id) for output in outputs]
+    return max((total.statistics.zero_share for total in shares if total is not None), default=0.0)

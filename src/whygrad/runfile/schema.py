@@ -1,0 +1,225 @@
+"""The tables of a run file: what is stored where, for us and for everyone who opens one with a tool of their own.
+
+    $ sqlite3 .whygrad/train-20261130T071200-4242/rank0.whygrad
+    sqlite> SELECT name, gradient_steps, steps FROM parameter WHERE gradient_steps < steps;
+    head.weight|0|200
+    head.bias|0|200
+
+A run file is a SQLite database, one per rank, with one writer. The columns of the tables in `TABLES` are the fields of
+the dataclasses in `whygrad.model`, in the same order and with the same names; `whygrad.runfile.rows` maps one to the
+other. A new fact about a run is a line in `whygrad.model` and a line in `DDL`, and a line in the history below. Older
+files stay readable: a column that they lack has its field's default.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from whygrad.model import Event, Module, Optimizer, Output, Parameter, Step, Total
+
+APPLICATION_ID = 0x57485947  # "WHYG": tells a run file from other SQLite databases
+
+# History of the schema:
+#   1  The first.
+SCHEMA_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Where facts of one type are stored, and which of them are the same fact, seen later."""
+
+    name: str
+    key: tuple[str, ...] = ("id",)  # fields that tell two facts apart
+    conflict: str = "id"  # the same as SQL
+    order: str = "id"  # SQL; how a reader sorts them
+
+
+TABLES: dict[type, Table] = {
+    Module: Table("module"),
+    Parameter: Table("parameter"),
+    Output: Table("output"),
+    Optimizer: Table("optimizer"),
+    Step: Table("step"),
+    Event: Table(
+        "event",
+        key=("kind", "subject", "place"),
+        conflict="kind, subject, coalesce(place, 0)",
+        order="first_step, rowid",
+    ),
+    Total: Table("total", key=("role", "id"), conflict="role, id", order="role, id"),
+}
+"""Table of each dataclass whose instances are rows."""
+
+DDL = """
+-- Values: a truth value is 0 or 1. "JSON" is text as Python's json module writes it, so it may hold NaN and Infinity.
+-- NaN in a REAL column, which SQLite would turn into NULL, is the text 'NaN'. Blobs are little-endian.
+-- Columns called *_at and `place` hold the number of a row of table `place`, or NULL where no line is known.
+-- A step's number counts from 0, over all optimizers of the run.
+
+-- What was run, where, and how it ended: the fields of RunInfo.
+CREATE TABLE meta (
+    key    TEXT PRIMARY KEY,  -- name of the field
+    value  TEXT NOT NULL      -- JSON
+);
+
+-- Lines of the user's program, each stored once.
+CREATE TABLE place (
+    id        INTEGER PRIMARY KEY,
+    file      TEXT NOT NULL,
+    line      INTEGER NOT NULL,  -- counts from 1
+    function  TEXT NOT NULL,     -- name of the function the line belongs to
+    code      TEXT NOT NULL,     -- the source line, stripped
+    excerpt   TEXT NOT NULL      -- JSON: [line number, text] of the line and its neighbours
+);
+
+-- Modules of root models that ran or hold parameters.
+CREATE TABLE module (
+    id        INTEGER PRIMARY KEY,
+    name      TEXT NOT NULL,  -- qualified name in its root model; '' for the root itself
+    root      TEXT NOT NULL,  -- variable or attribute that holds the root model, or the root's class name
+    type      TEXT NOT NULL,  -- class name
+    made_at   INTEGER,        -- innermost user line that constructed it
+    "order"   INTEGER,        -- position of its first call in forward order; NULL: never called
+    calls     INTEGER,        -- calls with grad enabled in recorded steps
+    training  INTEGER         -- `module.training` at the last such call
+);
+
+-- Tensors that were meant to learn. Counts run over the whole run, recorded step or not, unless said otherwise.
+CREATE TABLE parameter (
+    id                   INTEGER PRIMARY KEY,
+    name                 TEXT NOT NULL,  -- qualified; led by the root's name where the program has several roots
+    shape                TEXT NOT NULL,  -- JSON
+    dtype                TEXT NOT NULL,  -- such as float32
+    aliases              TEXT,     -- JSON: further qualified names of the same tensor
+    root                 TEXT,     -- name of the root model; '' where no module holds it
+    module               TEXT,     -- qualified name of the module that holds it
+    module_type          TEXT,     -- class name of that module
+    attribute            TEXT,     -- its name in that module, or the variable that holds it
+    registered           INTEGER,  -- found by named_parameters() of a root model
+    held_in              TEXT,     -- where it was found if not registered: list, dict, attribute, optimizer, variable
+    stale                INTEGER,  -- an optimizer holds it, no module does any more, and a module once did
+    requires_grad        INTEGER,  -- at the end of the run
+    made_at              INTEGER,  -- user line that made it, or the layer it belongs to
+    assigned_at          INTEGER,  -- user line that put it, or the container it lies in, on its module
+    frozen_at            INTEGER,  -- user line that last set requires_grad to False
+    "order"              INTEGER,  -- forward order of the module that holds it
+    optimizers           TEXT,     -- JSON: ids of the optimizers that ever held it
+    reached              INTEGER,  -- backward passes whose graph reached it, of those whose graph was walked
+    walked               INTEGER,  -- backward passes whose graph was walked since it was first seen
+    steps                INTEGER,  -- steps of its optimizers; where none holds it, all since it was first seen
+    gradient_steps       INTEGER,  -- of those: its gradient was there
+    frozen_steps         INTEGER,  -- of those: requires_grad was False
+    first_gradient_step  INTEGER,
+    last_gradient_step   INTEGER,
+    uses                 INTEGER,  -- operations of traced steps that took it as input; NULL: no step was traced
+    used_at              INTEGER,  -- the last of them
+    changed_outside      INTEGER,  -- steps between which its value changed without an optimizer step of its own
+    rows                 INTEGER,  -- size of dimension 0 of a tensor of two or more dimensions
+    silent_rows          INTEGER,  -- of those: gradient exactly zero in every recorded step
+    loaded               INTEGER   -- its value came from load_state_dict
+);
+
+-- Tensors that modules return.
+CREATE TABLE output (
+    id              INTEGER PRIMARY KEY,
+    name            TEXT NOT NULL,     -- qualified name of the module, with [1] or ['key'] for further tensors
+    module          INTEGER NOT NULL,  -- id of the module
+    "order"         INTEGER NOT NULL,  -- forward order
+    shape           TEXT NOT NULL,     -- JSON; at its first call
+    dtype           TEXT NOT NULL,
+    calls           INTEGER,           -- times seen in recorded steps
+    without_grad    INTEGER,           -- of those: it did not require grad although grad mode was on
+    gradient_calls  INTEGER,           -- of those: a gradient arrived
+    view_written    INTEGER            -- a view that was written in place later: a missing gradient says nothing
+);
+
+-- Optimizer objects.
+CREATE TABLE optimizer (
+    id                    INTEGER PRIMARY KEY,
+    name                  TEXT NOT NULL,  -- variable or attribute that holds it, or its class name
+    type                  TEXT NOT NULL,  -- class name
+    made_at               INTEGER,
+    stepped_at            INTEGER,        -- user line of the last step(); NULL: never stepped
+    steps                 INTEGER,
+    zero_grads            INTEGER,        -- calls of zero_grad()
+    skipped               INTEGER,        -- GradScaler.step calls that did not step it
+    parameters            INTEGER,        -- tensors it holds at the end of the run
+    learning_rates        TEXT,           -- JSON: per group, as constructed
+    last_learning_rates   TEXT,           -- JSON: per group, at its last step
+    zero_rate_steps       INTEGER,        -- steps at which every group's learning rate was exactly 0
+    scheduler             TEXT,           -- class name of its learning rate scheduler
+    scheduler_made_at     INTEGER,
+    scheduler_stepped_at  INTEGER,
+    scheduler_steps       INTEGER         -- not counting the one its constructor makes
+);
+
+-- Optimizer steps; backward passes where no optimizer holds what they reach.
+CREATE TABLE step (
+    id              INTEGER PRIMARY KEY,
+    optimizer       INTEGER,        -- id of the optimizer; NULL for a manual step
+    time_s          REAL NOT NULL,  -- since the run began
+    backwards       INTEGER,        -- backward passes since the previous step of the same optimizer
+    loss            REAL,           -- the last loss that backward ran on
+    learning_rates  TEXT,           -- JSON: per group
+    recorded        INTEGER         -- full statistics were taken
+);
+
+-- What happened, once or often: equal kind, subject and place are counted together.
+CREATE TABLE event (
+    kind        TEXT NOT NULL,
+    first_step  INTEGER NOT NULL,  -- number of steps done when it first happened
+    last_step   INTEGER NOT NULL,
+    count       INTEGER NOT NULL,
+    subject     TEXT NOT NULL,     -- what it happened to: a tensor's or an optimizer's name, or ''
+    place       INTEGER,
+    detail      TEXT NOT NULL      -- JSON; of its first time
+);
+CREATE UNIQUE INDEX event_key ON event (kind, subject, coalesce(place, 0));
+
+-- Which tensor each row of a matrix belongs to; stored again only when the tensors change.
+CREATE TABLE layout (
+    id    INTEGER PRIMARY KEY,
+    role  TEXT NOT NULL,  -- gradient, weight, update: ids of parameters; output, output_gradient: ids of outputs
+    ids   BLOB NOT NULL   -- uint32 [n]
+);
+
+-- Statistics of all tensors of one role at one recorded step.
+CREATE TABLE matrix (
+    step        INTEGER NOT NULL,
+    role        TEXT NOT NULL,
+    layout      INTEGER NOT NULL,  -- id of its layout, which names the rows
+    statistics  BLOB NOT NULL,     -- float64 [n, 8], row by row: count, sum, sum_squares, sum_abs, max_abs, zeros,
+                                   -- nans, infs; sums and the maximum run over the finite elements only
+    UNIQUE (role, step)
+);
+
+-- Histograms of the sizes of all tensors' elements, of one role at one recorded step.
+CREATE TABLE histogram (
+    step    INTEGER NOT NULL,
+    role    TEXT NOT NULL,
+    layout  INTEGER NOT NULL,
+    counts  BLOB NOT NULL,  -- uint32 [n, 32], row by row: bin k counts finite, nonzero elements with
+                            -- floor((floor(log2|x|) + 48) / 2) == k, clamped to 0..31
+    UNIQUE (role, step)
+);
+
+-- Statistics of each tensor in each role, added over all recorded steps.
+CREATE TABLE total (
+    role                  TEXT NOT NULL,
+    id                    INTEGER NOT NULL,  -- of the parameter or output
+    steps                 INTEGER,  -- recorded steps it was seen in
+    zero_steps            INTEGER,  -- of those: every element was exactly zero
+    nonfinite_steps       INTEGER,  -- of those: some element was NaN or Inf
+    first_nonfinite_step  INTEGER,
+    count                 REAL,     -- elements
+    sum                   REAL,     -- of the finite elements, as are the next three
+    sum_squares           REAL,
+    sum_abs               REAL,
+    max_abs               REAL,
+    zeros                 REAL,     -- elements that are exactly zero
+    nans                  REAL,
+    infs                  REAL,
+    PRIMARY KEY (role, id)
+) WITHOUT ROWID;
+"""
+"""Every table and column of a run file, explained where it is declared."""

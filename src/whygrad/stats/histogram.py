@@ -1,0 +1,84 @@
+"""How many elements of which size: the log2 histogram of `model.HISTOGRAM_BINS`."""
+
+# N = elements, B = bins
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+
+from whygrad.model import HISTOGRAM_BINS, HISTOGRAM_EXPONENTS_PER_BIN, HISTOGRAM_LOWEST_EXPONENT
+from whygrad.stats.sampling import sample_view
+from whygrad.stats.single import BLOCK
+from whygrad.stats.support import elements, local_tensor, refusal, untracked
+
+
+class _Format(NamedTuple):
+    """How IEEE 754 lays out a floating point number of one width: sign, exponent, mantissa."""
+
+    bits: torch.dtype  # integer of the same width
+    mantissa: int  # bits
+    bias: int
+    exponents: int
+
+
+_FORMATS = {
+    torch.float32: _Format(torch.int32, 23, 127, 256),
+    torch.float64: _Format(torch.int64, 52, 1023, 2048),
+}
+
+
+@untracked
+def size_histogram(tensor: torch.Tensor, limit: int | None = None) -> torch.Tensor:
+    """Return the counts of finite, nonzero elements by size |x|, int32 [B], on the tensor's device.
+
+    The exponent is read from the bits of the number, so no bin is off by a rounded logarithm.
+
+    Args:
+        tensor: Any tensor; one that `refusal` refuses gives zeros.
+        limit: Look at most at that many elements (see `sample_view`); None looks at all.
+    """
+    local = local_tensor(tensor)
+    if refusal(local) is not None:
+        return torch.zeros(HISTOGRAM_BINS, dtype=torch.int32, device="cpu")
+    part = elements(local)
+    if limit is not None and part.values.numel() > limit:
+        return _bins(sample_view(part.values, limit)).int()
+    return (_bins(part.values) * part.repeats).int()
+
+
+def _bins(values: torch.Tensor) -> torch.Tensor:
+    """Return the counts of a flat tensor, int64 [B]."""
+    counts = torch.zeros(HISTOGRAM_BINS, dtype=torch.int64, device=values.device)
+    for piece in torch.split(values, BLOCK if values.is_cpu else BLOCK * 16):
+        sizes = piece.to(piece.dtype if piece.dtype is torch.float64 else torch.float32).abs()
+        counts += _count_here(sizes) if sizes.is_cpu else _count_elsewhere(sizes)
+    return counts
+
+
+def _count_here(sizes: torch.Tensor) -> torch.Tensor:
+    """Count on the CPU: by exponent first, then exponents by bin."""
+    layout = _FORMATS[sizes.dtype]
+    exponents = sizes.view(layout.bits) >> layout.mantissa
+    by_exponent = torch.bincount(exponents, minlength=layout.exponents)
+    by_exponent[0] -= sizes.numel() - sizes.count_nonzero()  # exponent 0 is shared by zeros and subnormal numbers
+    by_exponent[-1] = 0  # NaN and Inf
+    bins = _bin_of(torch.arange(layout.exponents, device="cpu"), layout)
+    return torch.zeros(HISTOGRAM_BINS, dtype=torch.int64, device="cpu").index_add_(0, bins, by_exponent)
+
+
+def _count_elsewhere(sizes: torch.Tensor) -> torch.Tensor:
+    """Count on another device: `bincount` would make the host wait for it."""
+    layout = _FORMATS[sizes.dtype]
+    exponents = sizes.view(layout.bits) >> layout.mantissa
+    counted = (sizes > 0) & (exponents < layout.exponents - 1)
+    bins = _bin_of(exponents, layout).where(counted, -1)
+    return torch.stack([(bins == index).sum() for index in range(HISTOGRAM_BINS)])
+
+
+def _bin_of(exponents: torch.Tensor, layout: _Format) -> torch.Tensor:
+    """Return the bin of each biased exponent."""
+    above_lowest = exponents - (layout.bias + HISTOGRAM_LOWEST_EXPONENT)
+    bins = above_lowest.div(HISTOGRAM_EXPONENTS_PER_BIN, rounding_mode="floor")
+    return bins.clamp(0, HISTOGRAM_BINS - 1)
