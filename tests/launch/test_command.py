@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import json
 import os
 from pathlib import Path
@@ -9,6 +10,7 @@ import pytest
 from whygrad.config import Color, FailOn
 from whygrad.launch import command
 from whygrad.launch.options import RunOptions
+from whygrad.launch.target import Kind, Target
 
 OPTIONS = RunOptions(script="train.py", num_args=0, cwd="/work", folder="/work/run")
 
@@ -67,6 +69,9 @@ def test_options_come_back_as_they_were() -> None:
         overhead=0.5,
         fail_on=FailOn.INFO,
         color=Color.ALWAYS,
+        rank=1,
+        world_size=4,
+        local_world_size=2,
     )
 
     assert options == RunOptions.loads(options.dumps())
@@ -88,3 +93,17 @@ def test_a_debugger_stays_with_the_program(monkeypatch: pytest.MonkeyPatch) -> N
 
     monkeypatch.setattr("sys.gettrace", lambda: print)
     assert command.can_replace(OPTIONS) is False
+
+
+def test_a_command_that_is_too_long_for_the_system_runs_in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(errno.E2BIG, "Argument list too long")
+
+    ran = []
+    monkeypatch.setattr("sys.gettrace", lambda: None)
+    monkeypatch.setattr("os.execve", refuse)
+    monkeypatch.setattr("whygrad.launch.runner.run", lambda target, _: ran.append(target) or 0)
+    target = Target(Kind.FILE, "train.py")
+
+    assert 0 == command.start(target, OPTIONS)
+    assert [target] == ran

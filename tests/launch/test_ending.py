@@ -154,7 +154,7 @@ def test_findings_that_cannot_be_written_are_one_sentence(bench: Bench) -> None:
     )
 
     assert ran.status == 3
-    assert f"whygrad: `{bench.folder}/there/out.json` cannot be written: No such file or directory.\n" in ran.stderr
+    assert f"whygrad: `{bench.folder}/there/out.json` cannot be written: No such file or directory\n" in ran.stderr
 
 
 @pytest.mark.parametrize(
@@ -260,3 +260,52 @@ def test_whygrad_need_not_be_on_the_programs_path(bench: Bench, tmp_path: Path) 
 
     assert ran.stdout == "[]\n"
     assert "saved " in ran.stderr
+
+
+def test_a_program_that_writes_its_rank_into_the_environment_is_still_the_one_that_speaks(bench: Bench) -> None:
+    program = "import os; os.environ.update(RANK='1', WORLD_SIZE='2', LOCAL_WORLD_SIZE='2'); import torch"
+
+    ran = bench.watched("-c", program)
+
+    assert ran.stderr.startswith("whygrad: ")
+    assert len(list(bench.folder.glob(".whygrad/*/rank0.whygrad"))) == 1
+
+
+@pytest.mark.parametrize("failing", [{}, {"SESSION_FAILS": "1"}])
+def test_ranks_other_than_0_are_silent(bench: Bench, failing: dict[str, str]) -> None:
+    ran = bench.watched(
+        "-c", "import torch; print('mine')", options=("--json", "out.json"), RANK="1", WORLD_SIZE="2", **failing
+    )
+
+    assert (ran.status, ran.stdout, ran.stderr) == (0, "mine\n", "")
+    assert not (bench.folder / "out.json").exists()
+    assert len(list(bench.folder.glob(".whygrad/*/rank1.whygrad"))) == (not failing)
+
+
+def test_an_odd_loader_leaves_torch_alone(bench: Bench) -> None:
+    program = """
+import sys
+from importlib.machinery import ModuleSpec
+
+class Loader:
+    __slots__ = ()
+    def create_module(self, spec): return None
+    def exec_module(self, module): print("loaded")
+
+class Old:
+    pass
+
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        return ModuleSpec(name, Loader()) if name == "torch" else None
+
+sys.meta_path[0:0] = [Old(), Finder()]
+sys.meta_path.insert(0, sys.meta_path.pop(next(i for i, f in enumerate(sys.meta_path) if hasattr(f, "arm"))))
+import torch
+"""
+    bench.write({"train.py": program})
+
+    ran = bench.watched("train.py")
+
+    assert (ran.status, ran.stdout) == (0, "loaded\n")
+    assert "the program was not affected" in ran.stderr

@@ -71,8 +71,7 @@ def test_where_the_agents_start_is_unknown_its_port_tells_it(monkeypatch: pytest
     assert f"train-port29500-{os.getppid()}" == ranks.folder_name("train")
 
 
-def test_waiting_ends_when_every_local_rank_has_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("LOCAL_WORLD_SIZE", "2")
+def test_waiting_ends_when_every_local_rank_has_ended(tmp_path: Path) -> None:
     first = RunWriter(tmp_path / "rank0.whygrad", RunInfo("train.py"))
     first.update_info(RunInfo("train.py", ended=True))
     first.close()
@@ -85,17 +84,16 @@ def test_waiting_ends_when_every_local_rank_has_ended(tmp_path: Path, monkeypatc
     timer = threading.Timer(0.3, end_second)
     timer.start()
     began = time.monotonic()
-    ranks.wait_for_others(tmp_path, patience_s=20)
+    ranks.wait_for(2, tmp_path, patience_s=20)
     timer.join()
 
     assert 0.2 < time.monotonic() - began < 15
 
 
-def test_waiting_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("LOCAL_WORLD_SIZE", "2")
+def test_waiting_is_bounded(tmp_path: Path) -> None:
     (tmp_path / "rank1.whygrad").touch()  # of a rank that was killed at once
     began = time.monotonic()
 
-    ranks.wait_for_others(tmp_path, patience_s=0.3)
+    ranks.wait_for(2, tmp_path, patience_s=0.3)
 
     assert 0.3 <= time.monotonic() - began < 5

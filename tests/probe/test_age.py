@@ -20,14 +20,14 @@ def test_a_tensor_made_before_and_one_made_after():
 
 def test_a_tensor_that_the_collector_has_looked_over_is_older_than_a_new_moment():
     before = torch.ones(1)
-    gc.collect()
+    gc.collect(0)
 
     assert Moment().is_before(before) is False
 
 
 def test_a_moment_that_the_collector_has_looked_over_is_before_a_new_tensor():
     moment = Moment()
-    gc.collect()
+    gc.collect(0)
 
     assert moment.is_before(torch.ones(1)) is True
 
@@ -36,7 +36,7 @@ def test_once_both_are_old_nothing_is_claimed():
     tensors = [torch.ones(1)]
     moment = Moment()
     tensors.append(torch.ones(1))
-    gc.collect()
+    gc.collect(0)
 
     assert [moment.is_before(tensor) for tensor in tensors] == [None, None]
 

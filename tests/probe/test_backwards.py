@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import traceback
 import weakref
@@ -63,8 +64,7 @@ def test_a_record_starts_empty_each_time():
 def test_a_wrapper_that_somebody_put_on_top_still_works_and_records_nothing(monkeypatch):
     record = BackwardRecord()
     record.install()
-    ours = torch.autograd.backward
-    monkeypatch.setattr(torch.autograd, "backward", lambda *args, **kwargs: ours(*args, **kwargs))
+    monkeypatch.setattr(torch.autograd, "backward", functools.partial(torch.autograd.backward))
     record.remove()
     a = leaf()
     (a * 2).sum().backward()
@@ -201,7 +201,7 @@ def test_the_record_of_one_leaf_is_not_taken_for_another_at_its_address(record):
     for _ in range(20):
         new = leaf()
         addresses.append(new._cdata)
-        gc.collect()  # its age does not show: only the memory tells it from the leaf that was there before
+        gc.collect(0)  # its age does not show: only the memory tells it from the leaf that was there before
         assert not record.past(new).arrived
         (new * 2).sum().backward()
         del new
@@ -220,11 +220,11 @@ def test_nor_is_one_that_took_over_the_memory_as_well(record):
 def test_a_leaf_whose_age_does_not_show_is_not_judged(record):
     a = leaf()
     (leaf() * 2).sum().backward()
-    gc.collect()
+    gc.collect(0)
 
     assert [record.past(a).ran for _ in range(2)] == [None, None]
     (leaf() * 2).sum().backward()
-    gc.collect()
+    gc.collect(0)
     assert record.past(a).ran is True
 
 

@@ -225,7 +225,7 @@ def test_a_forked_child_does_not_write(tmp_path):
     fit(2)
     session.finish()
 
-    assert session.steps == 2
+    assert session.training.steps == 2
     assert active_session() is None
 
 

@@ -6,7 +6,9 @@ import warnings
 
 import pytest
 import torch
+from torch._subclasses import FakeTensorMode
 from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from tests.stats.reference import noise, quiet_sparse
 from whygrad.stats.histogram import size_histogram
@@ -117,13 +119,32 @@ class Spy(TorchFunctionMode):
         return function(*args, **(kwargs or {}))
 
 
+class DispatchSpy(TorchDispatchMode):
+    def __init__(self):
+        super().__init__()
+        self.calls = []
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        self.calls.append(function)
+        return function(*args, **(kwargs or {}))
+
+
 @every_kernel
 @every_size
-def test_a_tracer_does_not_see_the_kernels(kernel, shape):
+def test_no_mode_sees_the_kernels(kernel, shape):
     tensor = noise(*shape)
-    with Spy() as spy:
+    with Spy() as spy, DispatchSpy() as dispatch_spy:
         kernel(tensor)
-    assert spy.calls == []
+    assert spy.calls == dispatch_spy.calls == []
+
+
+@every_kernel
+def test_real_tensors_are_measured_while_the_program_makes_fake_ones(kernel):
+    tensor = noise(30, 40)
+    plain = kernel(tensor)
+    with FakeTensorMode():
+        measured = kernel(tensor)
+    assert torch.equal(measured, plain)
 
 
 @every_kernel

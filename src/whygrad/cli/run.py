@@ -80,6 +80,9 @@ def _options(arguments: argparse.Namespace, target: Target) -> RunOptions:
         overhead=config.overhead,
         fail_on=config.fail_on or FailOn.NEVER,
         color=config.color,
+        rank=ranks.rank(),
+        world_size=ranks.world_size(),
+        local_world_size=ranks.local_world_size(),
     )
 
 

@@ -74,7 +74,7 @@ def _unmarked() -> Told:
         )
     return Told(
         Reason.NOT_REQUIRED,
-        "`.grad` stays None because it does not require grad; whether it was made so, or computed from constants or "
-        "under `no_grad`, or detached from a tensor that is gone, it does not show.",
+        "`.grad` stays None; whether the tensor was made so, computed from constants or under `no_grad`, or detached "
+        "from one that is gone, it does not show.",
         f"Call `requires_grad_()` on it before it is used, if it is an input; if it was computed, look for {CUTS}.",
     )

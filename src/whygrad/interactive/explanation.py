@@ -1,6 +1,5 @@
 """`explain(tensor)`: leaf, intermediate or constant, and why its `.grad` is there or not.
 
->>> explain(b)
 tensor[] float32 intermediate grad_fn=MulBackward0 .grad=None
   An intermediate: the output of `*` (MulBackward0).
   `.grad` stays None because backward passes the gradient of an intermediate on and keeps only those of leaves.
@@ -12,10 +11,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
+from torch.nn.parameter import is_lazy
 
 from whygrad.interactive.kinds import Kind, Reason, has_grad, is_cut_view, require_tensor
 from whygrad.interactive.notebook import MimeBundle, mime_bundle
-from whygrad.interactive.operations import written
+from whygrad.interactive.operations import node_name, written
 from whygrad.interactive.reasons import told
 
 
@@ -71,7 +71,7 @@ def _explained(tensor: torch.Tensor) -> Explanation:
         summary=_summary(tensor, kind),
         kind=kind,
         requires_grad=tensor.requires_grad,
-        grad_fn=None if tensor.grad_fn is None else tensor.grad_fn.name(),
+        grad_fn=None if tensor.grad_fn is None else node_name(tensor.grad_fn),
         retains_grad=tensor.retains_grad,
         has_grad=has_grad(tensor),
         reason=reason,
@@ -83,14 +83,15 @@ def _explained(tensor: torch.Tensor) -> Explanation:
 
 def _summary(tensor: torch.Tensor, kind: Kind) -> str:
     """Return the one line, in the manner of lovely-tensors."""
-    words = [f"{_noun(tensor)}{list(tensor.shape)}", str(tensor.dtype).removeprefix("torch.")]
+    shape = "[uninitialized]" if is_lazy(tensor) else list(tensor.shape)
+    words = [f"{_noun(tensor)}{shape}", str(tensor.dtype).removeprefix("torch.")]
     if tensor.layout is not torch.strided:
         words.append(str(tensor.layout).removeprefix("torch."))
     if tensor.device.type != "cpu":
         words.append(str(tensor.device))
     words.append(kind)
     if tensor.grad_fn is not None:
-        words.append(f"grad_fn={tensor.grad_fn.name()}")
+        words.append(f"grad_fn={node_name(tensor.grad_fn)}")
     if tensor.retains_grad:
         words.append("retains_grad")
     words.append(".grad is there" if has_grad(tensor) else ".grad=None")
@@ -105,7 +106,7 @@ def _noun(tensor: torch.Tensor) -> str:
 
 def _what(tensor: torch.Tensor, kind: Kind) -> str:
     if tensor.grad_fn is not None:
-        return f"An intermediate: the output of {written(tensor.grad_fn.name())}."
+        return f"An intermediate: the output of {written(node_name(tensor.grad_fn))}."
     if is_cut_view(tensor):
         return "A leaf by its flags only: a view that autograd did not connect with the tensor it shows."
     if kind is Kind.LEAF:

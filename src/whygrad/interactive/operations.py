@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 _WRITTEN = {
     "Abs": "abs()",
     "Add": "+",
     "Alias": ".view_as()",
     "AsStrided": ".as_strided()",
-    "CopySlices": "an in-place write",
+    "CopySlices": "[...] = ...",
     "Div": "/",
     "Index": "[...]",
     "Mm": "@",
@@ -27,8 +28,14 @@ _WRITTEN = {
     "View": ".view()",
 }
 _CHANGES_NO_VALUE = frozenset({"Alias", "Clone", "ReshapeAlias", "ToCopy", "UnsafeView", "View"})
-_NODE = re.compile(r"(?:.*::)?(\w+?)(Backward\d*)?$")
+_NODE = re.compile(r"(\w+?)(Backward\d*)?$")
 _INNER_CAPITAL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+
+
+def node_name(node: Any) -> str:
+    """Return the name of an autograd node, without the C++ namespace that some carry."""
+    name: str = node.name()
+    return name.rpartition("::")[2]
 
 
 def written(node: str) -> str:

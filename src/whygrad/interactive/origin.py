@@ -14,6 +14,8 @@ from typing import Any
 
 import torch
 
+from whygrad.interactive.operations import node_name
+
 _MAX_OPERATIONS = 8  # a longer chain is a computation, not the making of a parameter
 
 
@@ -33,7 +35,7 @@ def origin_of(tensor: torch.Tensor) -> Origin | None:
         parents = {parent for parent, _ in node.next_functions if parent is not None}
         if len(parents) != 1 or len(names) == _MAX_OPERATIONS:
             return None
-        names.append(node.name())
+        names.append(node_name(node))
         node = parents.pop()
     if node.variable.numel() != tensor.numel():
         return None

@@ -1,8 +1,5 @@
 """`tap(tensor, name)`: record, keep or change the gradient that passes through one tensor.
 
->>> with tap(hidden, "hidden") as hidden_gradient:
-...     loss.backward()
->>> hidden_gradient
 tap `hidden`: 1 backward pass, the last:
   gradient  mean 1.2e-04  std 3.1e-03  mean |g| 2.2e-03  L2 9.6e-02  max |g| 1.4e-02  zeros 12.5%  NaN/Inf 0
 """
@@ -55,7 +52,7 @@ class Tap:
     @property
     def history_after(self) -> list[Statistics]:
         """Return the statistics of the gradient after `edit`, by backward pass, at most the last 1000."""
-        return [_read(row) for row in (self._went if self._edit else self._came)]
+        return [_read(row) for row in (self._went if self._edit is not None else self._came)]
 
     @property
     def statistics(self) -> Statistics | None:
@@ -70,7 +67,7 @@ class Tap:
     @property
     def after(self) -> Statistics | None:
         """Return the statistics of the latest gradient after `edit`; without an `edit`, it went on as it came."""
-        rows = self._went if self._edit else self._came
+        rows = self._went if self._edit is not None else self._came
         return _read(rows[-1]) if rows else None
 
     def remove(self) -> None:

@@ -75,7 +75,7 @@ class Watch:
 
     def __repr__(self) -> str:
         state = "closed" if self._closed else "watching"
-        return f"<whygrad.Watch {state}: {self._session.steps} steps, {self._session.path}>"
+        return f"<whygrad.Watch {state}: {self._session.training.steps} steps, {self._session.path}>"
 
     def _repr_mimebundle_(self, **_: object) -> dict[str, str]:
         text = self.report()

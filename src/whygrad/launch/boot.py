@@ -7,7 +7,6 @@ import tempfile
 from pathlib import Path
 
 from whygrad.errors import RunFileError
-from whygrad.launch import ranks
 from whygrad.launch.options import RunOptions
 from whygrad.probe.session import Session, SessionOptions
 from whygrad.runfile.writer import ensure_gitignore
@@ -45,8 +44,8 @@ def _start(options: RunOptions, folder: Path) -> Session:
             argv=options.argv,
             every=options.every,
             overhead=options.overhead,
-            rank=ranks.rank(),
-            world_size=ranks.world_size(),
+            rank=options.rank,
+            world_size=options.world_size,
         )
     )
     session.start()

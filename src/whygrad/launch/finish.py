@@ -54,10 +54,11 @@ def finish(text: str, ending: Ending) -> None:
     try:
         _make_own(options)
         verdict = _judge(options, ending)
-        if verdict is not None:
+        if verdict is not None and options.rank == 0:
             _publish(verdict, options, ending.status)
     except KeyboardInterrupt:
-        console.say("whygrad: interrupted; `whygrad report` prints the verdict.")
+        if not options.quiet:
+            console.say("whygrad: interrupted; `whygrad report` says the verdict")
     if type(ending.error) is KeyboardInterrupt:
         _keep_interrupted()
 
@@ -74,11 +75,11 @@ def _make_own(options: RunOptions) -> None:
 
 
 def _judge(options: RunOptions, ending: Ending) -> Verdict | None:
-    """Return the verdict; None where another rank speaks."""
+    """Return the verdict; None where it is another rank's to judge."""
     try:
         if ending.session is not None:
             ending.session.finish(ending.error)
-        if ranks.rank() != 0:
+        if options.rank != 0:
             return None
         if ending.problem is not None:
             return _failure(options, ending, ending.problem)
@@ -94,7 +95,7 @@ def _publish(verdict: Verdict, options: RunOptions, status: int | None) -> None:
         try:
             Path(options.json).write_text(verdict.findings_file, encoding="utf-8")
         except OSError as error:
-            console.say(f"whygrad: `{options.json}` cannot be written: {error.strerror}.")
+            console.say(f"whygrad: `{options.json}` cannot be written: {error.strerror}")
     if not options.quiet:
         console.say(verdict.text)
     if verdict.fails and status == 0:
@@ -105,7 +106,7 @@ def _of_run(options: RunOptions, folder: Path) -> Verdict:
     from whygrad.report import json_output, terminal
     from whygrad.run import load
 
-    ranks.wait_for_others(folder, patience_s=PATIENCE_S)
+    ranks.wait_for(options.local_world_size, folder, patience_s=PATIENCE_S)
     run = load(folder)
     color = options.color.applies(os.environ, is_terminal=console.is_terminal(sys.__stderr__))
     text = terminal.render(run, color=color, width=console.width(sys.__stderr__))
@@ -130,7 +131,8 @@ def _nothing(options: RunOptions, ending: Ending, note: str) -> Verdict:
         cwd=options.cwd,
         python=platform.python_version(),
         whygrad=__version__,
-        world_size=ranks.world_size(),
+        rank=options.rank,
+        world_size=options.world_size,
         pid=os.getpid(),
         ended=True,
         raised=None if ending.error is None else Raised(type(ending.error).__name__, str(ending.error)),

@@ -24,6 +24,9 @@ class RunOptions:
     overhead: float = 0.0  # share of the run's time
     fail_on: FailOn = FailOn.NEVER
     color: Color = Color.AUTO
+    rank: int = 0  # as it was at the start: a program may write to its environment
+    world_size: int = 1
+    local_world_size: int = 1
 
     @property
     def argv(self) -> tuple[str, ...]:

@@ -71,13 +71,13 @@ def _started(pid: int) -> str:
     return time.strftime(_TIME, time.gmtime(booted + ticks // os.sysconf("SC_CLK_TCK")))
 
 
-def wait_for_others(folder: Path, *, patience_s: float) -> None:
-    """Wait until as many ranks as run on this machine have completed their files in `folder`, but not for ever."""
+def wait_for(count: int, folder: Path, *, patience_s: float) -> None:
+    """Wait until that many ranks, this one included, have completed their files in `folder`, but not for ever."""
     deadline = time.monotonic() + patience_s
     ended: set[Path] = set()
     while True:
         ended |= {file for file in folder.glob("rank*.whygrad") if file not in ended and _has_ended(file)}
-        if len(ended) >= local_world_size() or time.monotonic() > deadline:
+        if len(ended) >= count or time.monotonic() > deadline:
             return
         time.sleep(_POLL_S)
 

@@ -57,7 +57,7 @@ class Standby:
         """Return what the other finders find for `torch`, prepared to call back; nothing for all other modules."""
         if name != "torch":
             return None
-        for finder in [finder for finder in sys.meta_path if finder is not self]:
+        for finder in [finder for finder in sys.meta_path if finder is not self and hasattr(finder, "find_spec")]:
             spec = finder.find_spec(name, path, target)
             if spec is not None:
                 if os.getpid() == self._pid and hasattr(spec.loader, "exec_module"):  # not a mere folder called torch
@@ -79,7 +79,10 @@ class Standby:
                 raise
             self._activate()
 
-        loader.exec_module = exec_module
+        try:
+            loader.exec_module = exec_module
+        except AttributeError as error:  # an odd loader: torch is imported, and not watched
+            self._problem = error
 
     def _activate(self) -> None:
         if self in sys.meta_path:
@@ -101,7 +104,7 @@ class Standby:
 
             finish(self._options, Ending(self._session, self._problem, self.error or uncaught_error(), self.status))
         except Exception as error:
-            sys.stderr.write(f"whygrad: internal error: {error!r} (the program was not affected)\n")
+            _complain(error)
 
     def _import_package(self) -> None:
         """Import the whygrad that was started, wherever it is: the program's `sys.path` may not lead to it."""
@@ -115,6 +118,11 @@ class Standby:
         spec.submodule_search_locations = [self._package]
         package = sys.modules["whygrad"] = module_from_spec(spec)
         loader.exec_module(package)
+
+
+def _complain(error: Exception) -> None:
+    if sys.__stderr__ is not None and not sys.__stderr__.closed:
+        sys.__stderr__.write(f"whygrad: internal error: {error!r} (the program was not affected)\n")
 
 
 def uncaught_error() -> BaseException | None:

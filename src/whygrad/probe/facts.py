@@ -38,12 +38,12 @@ def run_info(session: Session, *, ended: bool = False, raised: Raised | None = N
         started_utc=session.started_utc,
         duration_s=_clock() - session.began,
         own_s=session.guard.own_s,
-        steps=session.steps,
-        recorded_steps=session.recorded_steps,
-        traced_steps=session.traced_steps,
+        steps=session.training.steps,
+        recorded_steps=session.training.recorded_steps,
+        traced_steps=session.training.traced_steps,
         forwards=session.outputs.forwards,
-        backwards=session.backwards,
-        grad_calls=session.grad_calls,
+        backwards=session.training.backwards,
+        grad_calls=session.training.grad_calls,
         ended=ended,
         raised=raised,
         notes=session.all_notes(),
@@ -66,17 +66,18 @@ def write_facts(session: Session, *, ended: bool = False, raised: Raised | None 
     writer.put_totals(session.recorder.totals.totals())
     writer.update_info(run_info(session, ended=ended, raised=raised))
     writer.flush()
+    session.parameters.retire()
 
 
 def resolve(session: Session, *, judge_stale: bool) -> None:
     """Name the parameters and modules of every model in use."""
     parameters = session.parameters
     parameters.resolve(judge_stale=judge_stale)
-    if any(not t.names and not t.held_in and t.ref() is not None for t in parameters):
+    if any(not t.names and not t.held_in and t.ref() is not None for t in parameters.alive()):
         session.registry.search_everywhere()
         parameters.resolve(judge_stale=judge_stale)
     session.outputs.name(session.registry.tree())
-    for entry in parameters:
+    for entry in parameters.alive():
         module = entry.module_ref() if entry.module_ref is not None else None
         order = session.outputs.order_of(module)
         entry.order = order if order is not None else entry.order
@@ -85,13 +86,13 @@ def resolve(session: Session, *, judge_stale: bool) -> None:
 def merge_uses(session: Session) -> None:
     """Add what the tracer saw since the last step to the parameters."""
     uses, session.tracer.uses = session.tracer.uses, {}
-    for entry in session.parameters:
+    for entry in session.parameters.alive():
         tensor = entry.ref()
         use = uses.get(id(tensor)) if tensor is not None else None
         if use is not None and use.ref() is tensor:
             entry.uses = (entry.uses or 0) + use.count
             entry.used = use.site
-        elif entry.uses is None and session.traced_steps:
+        elif entry.uses is None and session.training.traced_steps:
             entry.uses = 0
 
 
@@ -103,7 +104,9 @@ def find_unreached_steps(session: Session) -> None:
         for path in dict.fromkeys((optimizer.made.code.co_filename, session.options.script)):
             line = method_call_line(path, optimizer.name, "step")
             if line is not None:
-                session.events.note_place(UNREACHED_STEP, session.steps, line_place(path, line), optimizer.name)
+                session.events.note_place(
+                    UNREACHED_STEP, session.training.steps, line_place(path, line), optimizer.name
+                )
                 break
 
 

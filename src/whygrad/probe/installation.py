@@ -86,14 +86,16 @@ def _patch_autograd(session: Session, patches: Patches) -> None:
             return (tensors,)
         return tuple(t for t in tensors if isinstance(t, torch.Tensor))
 
-    before = wrap("backward", lambda args, kwargs: session.before_backward(roots_of(args, kwargs)))
-    after = wrap(
-        "backward", lambda args, kwargs, _result: session.after_backward(_here(session), roots_of(args, kwargs))
-    )
-    patches.observe(torch.autograd, "backward", before, after)
+    def before(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        session.training.before_backward(roots_of(args, kwargs))
+
+    def after(args: tuple[Any, ...], kwargs: dict[str, Any], _result: Any) -> None:
+        session.training.after_backward(_here(session), roots_of(args, kwargs))
+
+    patches.observe(torch.autograd, "backward", wrap("backward", before), wrap("backward", after))
 
     def count_grad_call(_args: Any, _kwargs: Any, _result: Any) -> None:
-        session.grad_calls += 1
+        session.training.grad_calls += 1
 
     patches.observe(torch.autograd, "grad", after=wrap("backward", count_grad_call))
 
@@ -103,7 +105,7 @@ def _patch_optimizers(session: Session, patches: Patches) -> None:
     optimizer_class = torch.optim.Optimizer
 
     def made(args: tuple[Any, ...], _kwargs: Any, _result: Any) -> None:
-        session.note_optimizer(args[0], _here(session, skip=args[0]))
+        session.training.note_optimizer(args[0], _here(session, skip=args[0]))
 
     def cleared(args: tuple[Any, ...], _kwargs: Any) -> None:
         session.optimizers.get(args[0]).zero_grads += 1
@@ -196,7 +198,7 @@ def _patch_excepthook(_session: Session, patches: Patches) -> None:
 def _patch_compile(session: Session, patches: Patches) -> None:
     def compiling(_args: Any, _kwargs: Any) -> None:
         if _here(session) is not None:
-            session.note_compiled()
+            session.training.note_compiled()
 
     patches.observe(torch, "compile", before=session.guard.wrap("compile", compiling))
     patches.observe(nn.Module, "compile", before=session.guard.wrap("compile", compiling))
@@ -209,10 +211,10 @@ def _global_hooks(session: Session) -> list[Any]:
         return (len(args) > 1 and args[1] is not None) or kwargs.get("closure") is not None
 
     def pre_step(optimizer: Any, args: Any, kwargs: Any) -> None:
-        session.before_step(optimizer, has_closure(args, kwargs))
+        session.training.before_step(optimizer, has_closure(args, kwargs))
 
     def post_step(optimizer: Any, args: Any, kwargs: Any) -> None:
-        session.after_step(optimizer, has_closure(args, kwargs), _here(session, skip=optimizer))
+        session.training.after_step(optimizer, has_closure(args, kwargs), _here(session, skip=optimizer))
 
     def parameter_registered(module: nn.Module, name: str, parameter: Any) -> None:
         if parameter is not None:

@@ -15,6 +15,7 @@ from whygrad.probe.modules import ModuleRegistry, NamedModule, own_parameters
 from whygrad.probe.source import Site, UserCode, place_or_none
 from whygrad.probe.unregistered import Unregistered, find_unregistered
 
+MAX_RETIRED = 5000
 MAX_LOOSE = 2000  # leaf tensors outside of any module: inputs that require grad come and go
 
 
@@ -114,14 +115,26 @@ class ParameterTable:
         self._registry = registry
         self._user = user
         self._by_id: dict[int, Tracked] = {}
-        self._all: list[Tracked] = []
+        self._all: list[Tracked] = []  # in order of first sight
+        self._alive: list[Tracked] = []
+        self._count = 0
         self._births: dict[int, Birth] = {}
 
     def __iter__(self) -> Iterator[Tracked]:
         return iter(self._all)
 
-    def __len__(self) -> int:
-        return len(self._all)
+    def alive(self) -> Iterator[Tracked]:
+        """Yield the entries whose tensor may still exist."""
+        return iter(self._alive)
+
+    def retire(self) -> None:
+        """Leave out the entries whose tensor is gone: programs build models again and again.
+
+        What is known of them stays in memory up to a limit; beyond it, only in the run file.
+        """
+        self._alive = [entry for entry in self._alive if entry.ref() is not None]
+        if len(self._all) - len(self._alive) > MAX_RETIRED:
+            self._all = list(self._alive)
 
     def birth(self, tensor: torch.Tensor) -> Birth:
         """Return the notes on a tensor that is no parameter of the table yet."""
@@ -142,7 +155,7 @@ class ParameterTable:
         entry = self.get(tensor)
         if entry is None:
             entry = Tracked(
-                id=len(self._all),
+                id=self._count,
                 ref=weakref.ref(tensor),
                 shape=tuple(tensor.shape),
                 dtype=str(tensor.dtype).removeprefix("torch."),
@@ -154,12 +167,14 @@ class ParameterTable:
                 entry.frozen, entry.loaded = birth.frozen, birth.loaded
                 entry.stale = bool(birth.attribute)  # until a module is found that holds it
             self._by_id[id(tensor)] = entry
+            self._count += 1
             self._all.append(entry)
+            self._alive.append(entry)
         return entry
 
     def add_loose(self, tensor: torch.Tensor, name: str) -> Tracked | None:
         """Track a leaf that no module and no optimizer holds; None where there are too many of them."""
-        if self.get(tensor) is None and sum(not t.root and not t.optimizers for t in self._all) >= MAX_LOOSE:
+        if self.get(tensor) is None and sum(not t.root and not t.optimizers for t in self._alive) >= MAX_LOOSE:
             return None
         entry = self.add(tensor)
         if not entry.names:
@@ -234,7 +249,7 @@ class ParameterTable:
         entry.attribute = attribute
 
     def _mark_stale(self, held: set[int]) -> None:
-        for entry in self._all:
+        for entry in self._alive:
             tensor = entry.ref()
             if tensor is None or not entry.optimizers:
                 continue

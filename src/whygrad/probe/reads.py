@@ -27,14 +27,14 @@ def describe_read(session: Session, tensor: torch.Tensor, site: Site | None) -> 
     names = [name for name in (_attribute_of_module(session, tensor), _name_before_grad(site)) if name]
     session.events.note(
         EVENT,
-        session.steps,
+        session.training.steps,
         site,
         names[0] if names else "",
         names=list(dict.fromkeys(names)),
         made_at=_as_dict(place_or_none(made)),
         grad_fn=tensor.grad_fn.name() if tensor.grad_fn is not None else "",
         shape=list(tensor.shape),
-        backwards=session.backwards,
+        backwards=session.training.backwards,
     )
 
 
@@ -65,4 +65,6 @@ def describe_warning(session: Session, file: str, line: int) -> None:
     code = line_place(file, line)
     name = next((m.group(1) for m in _GRAD_OF.finditer(code.code)), "")
     site = session.user.capture()
-    session.events.note(EVENT, session.steps, site, name, names=[name] if name else [], backwards=session.backwards)
+    session.events.note(
+        EVENT, session.training.steps, site, name, names=[name] if name else [], backwards=session.training.backwards
+    )

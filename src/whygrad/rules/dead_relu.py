@@ -1,4 +1,4 @@
-"""`encoder.3` (ReLU) has returned only zeros since step 6: `encoder.0.weight` (+3) gets no gradient any more.
+"""`encoder.3` returned only zeros since step 6: `encoder.0.weight` (+3) get no gradient any more.
 
 ## What it looks for
 

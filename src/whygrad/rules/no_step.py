@@ -1,4 +1,4 @@
-"""`optimizer` never stepped in 9 backward passes: `weight` (+1) got a gradient in 9 of them and stayed as it was.
+"""`optimizer` never stepped in 200 backward passes, at least 200 of which brought `head.weight` (+1) a gradient.
 
 ## What it looks for
 
@@ -112,8 +112,8 @@ def _finding(evidence: Evidence, optimizer: Optimizer, waiting: Sequence[Paramet
         tensors=names(waiting),
         place=places[0] if places else None,
         message=(
-            f"`{optimizer.name}` never stepped in {passes(evidence.info.backwards)}: {named(names(waiting))} got a "
-            f"gradient in {reached} of them and stayed as {'it was' if len(waiting) == 1 else 'they were'}"
+            f"`{optimizer.name}` never stepped in {passes(evidence.info.backwards)}, at least {reached} of which brought "
+            f"{named(names(waiting))} a gradient"
         ),
         fix=f"Make {step} reachable: its condition was never fulfilled" if calls else f"Call {step} after backward",
         evidence={

@@ -1,4 +1,4 @@
-"""`body.weight` (+3) has a gradient that is NaN at step 0: the loss was finite, so it arose in backward.
+"""the gradient of `pool.p` is NaN at step 0: the loss was finite (4.37), so it arose in backward, in `pool`.
 
 ## What it looks for
 
@@ -169,7 +169,7 @@ def _broken_parameters(evidence: Evidence, step: int, broken: list[Parameter]) -
     gradients = evidence.matrices.read(step, Role.GRADIENT)
     hit = [p for p in evidence.parameters_in_order if p.id in gradients and gradients[p.id].nonfinite]
     birth = _birth(evidence, step, hit)
-    affected = hit or broken
+    affected = [*hit, *(p for p in evidence.parameters_in_order if p in broken and p not in hit)]
     kind = _kind(gradients[p.id] for p in hit)
     subject = "the gradient of" if hit else "the value of"
     loss = next((each.loss for each in evidence.steps if each.id == step), None)
@@ -178,12 +178,12 @@ def _broken_parameters(evidence: Evidence, step: int, broken: list[Parameter]) -
         severity=Severity.ERROR,
         tensors=names(affected),
         place=birth.place,
-        message=f"{subject} {named(names(affected))} is {kind} at step {step}: {birth.what}",
+        message=f"{subject} {named(names(hit or broken))} is {kind} at step {step}: {birth.what}",
         fix=birth.fix,
         evidence={
             "step": step,
             "steps": evidence.info.steps,
-            "parameters": len(affected),
+            "parameters": len(hit or broken),
             "parameters_in_the_end": len(broken),
             "arose_in": birth.side,
             "module": birth.module,

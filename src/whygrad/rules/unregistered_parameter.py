@@ -134,7 +134,7 @@ def _is_meant(evidence: Evidence, parameter: Parameter) -> bool:
     if _is_point(evidence, parameter):
         return False
     if evidence.info.raised is not None and _NOTHING_REGISTERED in evidence.info.raised.message:
-        return True
+        return not any(p.root == parameter.root and p.registered for p in evidence.parameters)
     reached = max(parameter.reached, parameter.gradient_steps) >= _MIN_REACHED
     return reached and (any(o.steps for o in evidence.optimizers) or _has_moving_sibling(evidence, parameter))
 

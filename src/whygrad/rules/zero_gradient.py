@@ -1,4 +1,4 @@
-"""`project.weight` (+4) has a gradient of exactly zero at all 72 recorded steps: no gradient passes behind `project`.
+"""the gradient of `attn.weight` (+1) is exactly zero at all 100 recorded steps: its softmax is over one number.
 
 ## What it looks for
 
@@ -19,7 +19,7 @@ reported when its gradient was all zero at each of at least five recorded steps.
 finding, and where the zeros begin decides what it says:
 
 - the weights are zero themselves: a product of zeros never leaves zero;
-- the gradient of the module's output is not zero: what enters the module is;
+- the gradient of the module's output is not zero: what enters the layer is, or the zeros arise inside the module;
 - the gradient of the module's output is zero, that of a later output is not: the path is closed between the two;
 - all are zero: the loss does not depend on what the model returns.
 
@@ -191,8 +191,7 @@ def _cause(evidence: Evidence, region: tuple[Parameter, ...], *, whole: bool) ->
     last = region[-1]
     own = [o for o in outputs_by(evidence, holder(evidence, last)) if evidence.total(Role.OUTPUT_GRADIENT, o.id)]
     if any(not _is_zero(evidence, Role.OUTPUT_GRADIENT, output.id) for output in own):
-        what = f"the gradient of the output of `{own[0].name}` is not zero, so what enters it is"
-        return _Cause(what, f"Look at what is passed to `{own[0].name}`: it is all zeros", _used(evidence, last))
+        return _inside(evidence, last, own[0])
     opening = _next_alive(evidence, last, own)
     if opening is not None:
         what = f"no gradient passes between the outputs of `{own[-1].name}` and `{opening.name}`"
@@ -201,6 +200,17 @@ def _cause(evidence: Evidence, region: tuple[Parameter, ...], *, whole: bool) ->
         what = "the loss does not change with what the model returns"
         return _Cause(what, _open("between the model's output and the loss"), backward_line(evidence))
     return _Cause("its effect on the loss is multiplied by zero", _open("behind it"), _used(evidence, last))
+
+
+def _inside(evidence: Evidence, parameter: Parameter, output: Output) -> _Cause:
+    """Return why a gradient comes to a module's output, but not to a parameter of the module."""
+    if parameter.module_type.startswith(("Linear", "Conv")) and parameter.attribute == "weight":
+        what = f"a gradient comes to the output of `{output.name}`, so what enters it is all zeros"
+        return _Cause(what, f"Look at what is passed to `{output.name}`", _used(evidence, parameter))
+    what = (
+        f"a gradient comes to the output of `{output.name}`, but what this parameter adds to it has no slope or no use"
+    )
+    return _Cause(what, _open(f"inside `{output.name}`"), _used(evidence, parameter))
 
 
 def _open(where: str) -> str:

@@ -150,7 +150,7 @@ def _finding(
             f"The learning rate of `{optimizer.name}` was {zero} in {count} of {counted(total, 'step')}: "
             f"{who} {'stand' if len(still) > 1 else 'stands'} still"
         ),
-        fix=_fix(optimizer, constructed=rates[0]),
+        fix=_fix(optimizer, constructed=rates[0], on_purpose=on_purpose),
         evidence={
             "steps": total,
             "stuck_steps": count,
@@ -177,7 +177,9 @@ def _places(optimizer: Optimizer, *, constructed: float) -> list[Place]:
     return [place for place in ordered if place is not None]
 
 
-def _fix(optimizer: Optimizer, *, constructed: float) -> str:
+def _fix(optimizer: Optimizer, *, constructed: float, on_purpose: bool) -> str:
+    if on_purpose:
+        return "Give the group a learning rate above 0 if it is to learn"
     if constructed == 0:
         return f"Give `{optimizer.name}` a learning rate above 0"
     if not optimizer.scheduler:

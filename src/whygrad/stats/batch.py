@@ -17,19 +17,19 @@ from whygrad.stats.segments import COUNT, ZEROS, add_up
 from whygrad.stats.single import BLOCK
 
 ROW = 512  # elements: few enough that bytes count the nonzero ones of a row, see `_nonzeros`
-SMALL = 32_768  # elements: beyond, a tensor keeps the processor busy on its own
+SMALL = 4_096  # elements: beyond, a tensor keeps the processor busy on its own
 FEW = 12  # tensors: fewer are faster one by one
 
 
-def batch_statistics(tensors: Sequence[torch.Tensor], dtype: torch.dtype) -> torch.Tensor:
-    """Return the statistics of small strided CPU tensors of one dtype, added in `dtype`, as float64 [T, S].
+def batch_statistics(tensors: Sequence[torch.Tensor]) -> torch.Tensor:
+    """Return the statistics of small strided CPU tensors of one dtype as float64 [T, S].
 
-    `single.holds` says of each row whether it is right.
+    A row of which `single.is_finite` is false is not right: those elements are in its sums.
     """
     counts = torch.tensor([tensor.numel() for tensor in tensors], device="cpu")
-    by_row = torch.cat([_row_statistics(_laid_out(batch), dtype) for batch in _batches(tensors)], 1)
+    by_row = torch.cat([_row_statistics(_laid_out(batch)) for batch in _batches(tensors)], 1)
     rows = counts.add(ROW - 1).div(ROW, rounding_mode="floor").clamp(1)
-    matrix = add_up(by_row.T.to(torch.float64, memory_format=torch.contiguous_format), rows)
+    matrix = add_up(by_row.T.contiguous(), rows)
     matrix[:, COUNT] = counts
     matrix[:, ZEROS] += counts
     return matrix
@@ -59,18 +59,18 @@ def _laid_out(tensors: Sequence[torch.Tensor]) -> torch.Tensor:
     return torch._C._nn.flatten_dense_tensors(parts).view(-1, ROW)
 
 
-def _row_statistics(laid_out: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    """Return `dtype` [S, R]; the count is left to the caller, and zeros are counted as minus the others."""
-    exact = laid_out.to(dtype)
-    matrix = torch.zeros(len(STATISTICS), len(exact), dtype=dtype, device="cpu")
+def _row_statistics(laid_out: torch.Tensor) -> torch.Tensor:
+    """Return float64 [S, R]; the count is left to the caller, and zeros are counted as minus the others."""
+    wide = laid_out.to(torch.float64, copy=True)
+    matrix = torch.zeros(len(STATISTICS), len(wide), dtype=torch.float64, device="cpu")
     _, total, squares, sizes, largest, zeros, _, _ = matrix.unbind()
-    torch.sum(exact, 1, out=total)
-    torch.linalg.vector_norm(exact, 2, dim=1, out=squares)
-    squares.square_()
     zeros.sub_(_nonzeros(laid_out))
-    positive = torch.abs(exact, out=exact)
-    torch.sum(positive, 1, out=sizes)
-    torch.amax(positive, 1, out=largest)
+    torch.sum(wide, 1, out=total)
+    torch.linalg.vector_norm(wide, 2, dim=1, out=squares)
+    squares.square_()
+    wide.abs_()
+    torch.sum(wide, 1, out=sizes)
+    torch.amax(wide, 1, out=largest)
     return matrix
 
 

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import NamedTuple
 
 import torch
@@ -12,6 +13,8 @@ from whygrad.model import HISTOGRAM_BINS, HISTOGRAM_EXPONENTS_PER_BIN, HISTOGRAM
 from whygrad.stats.sampling import sample_view
 from whygrad.stats.single import BLOCK
 from whygrad.stats.support import elements, local_tensor, refusal, untracked
+
+_DEVICE_BLOCK = 1_048_576  # elements: bounds the temporaries on other devices
 
 
 class _Format(NamedTuple):
@@ -44,32 +47,35 @@ def size_histogram(tensor: torch.Tensor, limit: int | None = None) -> torch.Tens
         return torch.zeros(HISTOGRAM_BINS, dtype=torch.int32, device="cpu")
     part = elements(local)
     if limit is not None and part.values.numel() > limit:
-        return _bins(sample_view(part.values, limit)).int()
-    return (_bins(part.values) * part.repeats).int()
+        return _counts(sample_view(part.values, limit)).int()
+    return (_counts(part.values) * part.repeats).int()
 
 
-def _bins(values: torch.Tensor) -> torch.Tensor:
+def _counts(values: torch.Tensor) -> torch.Tensor:
     """Return the counts of a flat tensor, int64 [B]."""
-    counts = torch.zeros(HISTOGRAM_BINS, dtype=torch.int64, device=values.device)
-    for piece in torch.split(values, BLOCK if values.is_cpu else BLOCK * 16):
-        sizes = piece.to(piece.dtype if piece.dtype is torch.float64 else torch.float32).abs()
-        counts += _count_here(sizes) if sizes.is_cpu else _count_elsewhere(sizes)
+    dtype = torch.float64 if values.dtype is torch.float64 else torch.float32
+    if not values.is_cpu:
+        pieces = torch.split(values, _DEVICE_BLOCK)
+        return torch.stack([_count_elsewhere(piece.to(dtype).abs()) for piece in pieces]).sum(0)
+    by_exponent = torch.zeros(_FORMATS[dtype].exponents, dtype=torch.int64, device="cpu")
+    for piece in torch.split(values, BLOCK):
+        by_exponent += _by_exponent(piece.to(dtype).abs())
+    counts = torch.zeros(HISTOGRAM_BINS, dtype=torch.int64, device="cpu")
+    return counts.index_add_(0, _bins_of_exponents(dtype), by_exponent)
+
+
+def _by_exponent(sizes: torch.Tensor) -> torch.Tensor:
+    """Return the counts of finite, nonzero CPU elements by biased exponent, int64 [exponents]."""
+    layout = _FORMATS[sizes.dtype]
+    counts = torch.bincount(sizes.view(layout.bits) >> layout.mantissa, minlength=layout.exponents)
+    if counts[0].item():  # zeros share their exponent with subnormal numbers
+        counts[0] -= sizes.numel() - sizes.count_nonzero()
+    counts[-1] = 0  # NaN and Inf
     return counts
 
 
-def _count_here(sizes: torch.Tensor) -> torch.Tensor:
-    """Count on the CPU: by exponent first, then exponents by bin."""
-    layout = _FORMATS[sizes.dtype]
-    exponents = sizes.view(layout.bits) >> layout.mantissa
-    by_exponent = torch.bincount(exponents, minlength=layout.exponents)
-    by_exponent[0] -= sizes.numel() - sizes.count_nonzero()  # exponent 0 is shared by zeros and subnormal numbers
-    by_exponent[-1] = 0  # NaN and Inf
-    bins = _bin_of(torch.arange(layout.exponents, device="cpu"), layout)
-    return torch.zeros(HISTOGRAM_BINS, dtype=torch.int64, device="cpu").index_add_(0, bins, by_exponent)
-
-
 def _count_elsewhere(sizes: torch.Tensor) -> torch.Tensor:
-    """Count on another device: `bincount` would make the host wait for it."""
+    """Count on another device, int64 [B]: `bincount` would make the host wait for it."""
     layout = _FORMATS[sizes.dtype]
     exponents = sizes.view(layout.bits) >> layout.mantissa
     counted = (sizes > 0) & (exponents < layout.exponents - 1)
@@ -77,8 +83,15 @@ def _count_elsewhere(sizes: torch.Tensor) -> torch.Tensor:
     return torch.stack([(bins == index).sum() for index in range(HISTOGRAM_BINS)])
 
 
+@cache
+def _bins_of_exponents(dtype: torch.dtype) -> torch.Tensor:
+    """Return the bin of each biased exponent of a dtype, int64 [exponents] on the CPU."""
+    layout = _FORMATS[dtype]
+    return _bin_of(torch.arange(layout.exponents, device="cpu"), layout)
+
+
 def _bin_of(exponents: torch.Tensor, layout: _Format) -> torch.Tensor:
-    """Return the bin of each biased exponent."""
+    """Return the bins of biased exponents."""
     above_lowest = exponents - (layout.bias + HISTOGRAM_LOWEST_EXPONENT)
     bins = above_lowest.div(HISTOGRAM_EXPONENTS_PER_BIN, rounding_mode="floor")
     return bins.clamp(0, HISTOGRAM_BINS - 1)

@@ -12,7 +12,7 @@ from whygrad.stats.batch import FEW, SMALL, batch_statistics
 from whygrad.stats.blob import pack, pack_counts
 from whygrad.stats.sampling import sample_view
 from whygrad.stats.silence import rows_with_gradient
-from whygrad.stats.single import NARROW, NOTHING, Row, adding_dtype, as_matrix, holds, local_row, tensor_statistics
+from whygrad.stats.single import NARROW, NOTHING, Row, as_matrix, is_finite, local_row, tensor_statistics
 from whygrad.stats.support import is_supported, local_tensor, refusal, untracked
 
 __all__ = [
@@ -37,16 +37,16 @@ def many_statistics(tensors: Sequence[torch.Tensor]) -> torch.Tensor:
     """
     local = [local_tensor(tensor) for tensor in tensors]
     rows: list[Row | torch.Tensor] = [NOTHING] * len(local)
-    small: dict[tuple[torch.dtype, torch.dtype], list[int]] = {}
+    small: dict[torch.dtype, list[int]] = {}
     for index, tensor in enumerate(local):
         if refusal(tensor) is not None:
             continue
         if tensor.numel() <= SMALL and tensor.is_cpu and tensor.layout is torch.strided:
-            small.setdefault((tensor.dtype, adding_dtype(tensor)), []).append(index)
+            small.setdefault(tensor.dtype, []).append(index)
         else:
             rows[index] = local_row(tensor)
-    for (_, dtype), indexes in small.items():
-        for index, row in zip(indexes, _small_rows([local[index] for index in indexes], dtype), strict=True):
+    for indexes in small.values():
+        for index, row in zip(indexes, _small_rows([local[index] for index in indexes]), strict=True):
             rows[index] = row
     return _gathered(rows)
 
@@ -66,11 +66,11 @@ def many_updates(before: Iterable[torch.Tensor], after: Iterable[torch.Tensor]) 
     return many_statistics([_change(old, new) for old, new in zip(before, after, strict=True)])
 
 
-def _small_rows(tensors: Sequence[torch.Tensor], dtype: torch.dtype) -> list[Row | torch.Tensor]:
+def _small_rows(tensors: Sequence[torch.Tensor]) -> list[Row | torch.Tensor]:
     if len(tensors) < FEW:
         return [local_row(tensor) for tensor in tensors]
-    rows = batch_statistics(tensors, dtype).tolist()
-    return [row if holds(row, dtype) else local_row(tensor) for row, tensor in zip(rows, tensors, strict=True)]
+    rows = batch_statistics(tensors).tolist()
+    return [row if is_finite(row) else local_row(tensor) for row, tensor in zip(rows, tensors, strict=True)]
 
 
 def _gathered(rows: Sequence[Row | torch.Tensor]) -> torch.Tensor:

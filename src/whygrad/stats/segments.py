@@ -9,7 +9,7 @@ import torch
 from whygrad.model import STATISTICS
 
 COUNT = STATISTICS.index("count")
-SUM_SQUARES = STATISTICS.index("sum_squares")
+SUM_ABS = STATISTICS.index("sum_abs")
 MAX_ABS = STATISTICS.index("max_abs")
 ZEROS = STATISTICS.index("zeros")
 

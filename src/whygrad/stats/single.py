@@ -21,7 +21,7 @@ from operator import mul
 import torch
 
 from whygrad.model import STATISTICS
-from whygrad.stats.segments import COUNT, MAX_ABS, ZEROS
+from whygrad.stats.segments import COUNT, MAX_ABS, SUM_ABS, ZEROS
 from whygrad.stats.support import elements, local_tensor, refusal, untracked
 
 Row = Sequence[float]
@@ -85,26 +85,12 @@ def masked_row(values: torch.Tensor) -> torch.Tensor:
     return row
 
 
-def adding_dtype(tensor: torch.Tensor) -> torch.dtype:
-    """Return the dtype in which the elements of a tensor are added first."""
-    narrow = tensor.numel() > _WIDE_UP_TO and tensor.dtype in NARROW
-    return torch.float32 if narrow else torch.float64
+def is_finite(row: Row) -> bool:
+    """Return whether all elements behind a row of sums were finite, from the sum of their sizes.
 
-
-def holds(row: Row, dtype: torch.dtype) -> bool:
-    """Return whether statistics added in `dtype` are right: all elements finite, and nothing lost to rounding.
-
-    One NaN or Inf shows in the sum of sizes, which costs nothing; `isfinite` costs more than all sums together. In
-    float32, squares of elements below 2**-63 are subnormal; next to the square of 2**-40 even a full block of them is
-    nothing. With a mean of more than 11 times the spread, the spread computed from the sums would lose two digits.
+    That sum is there anyway; `isfinite` on the elements costs more than all sums together.
     """
-    count, total, squares, sizes, largest, *_ = row
-    if not math.isfinite(sizes):
-        return False
-    if dtype is torch.float64:
-        return True
-    in_range = 2.0**-40 < largest < 2.0**50 or largest == 0
-    return in_range and total * total * 129 <= squares * count * 128
+    return math.isfinite(row[SUM_ABS])
 
 
 def _completed(row: torch.Tensor, repeats: int, implicit_zeros: int) -> torch.Tensor:
@@ -123,14 +109,27 @@ def _as_list(row: torch.Tensor) -> Row:
 
 def _block_row(values: torch.Tensor) -> Row:
     """Return the statistics of a block of at least one element."""
-    if values.numel() <= _LIST_UP_TO:
-        row, dtype = _from_list(values), torch.float64
+    count = values.numel()
+    if count <= _LIST_UP_TO:
+        row = _from_list(values)
+    elif count <= _WIDE_UP_TO or values.dtype not in NARROW:
+        row = _in_passes(values, torch.float64)
     else:
-        dtype = adding_dtype(values)
-        row = _in_passes(values, dtype)
-        if dtype is torch.float32 and not holds(row, dtype):
-            row, dtype = _in_passes(values, torch.float64), torch.float64
-    return row if holds(row, dtype) else _as_list(masked_row(values))
+        row = _in_passes(values, torch.float32)
+        if not _float32_will_do(row):
+            row = _in_passes(values, torch.float64)
+    return row if is_finite(row) else _as_list(masked_row(values))
+
+
+def _float32_will_do(row: Row) -> bool:
+    """Return whether nothing vanished, overflowed or drowned in a block that was added in float32.
+
+    Squares of elements below 2**-63 are subnormal; next to the square of 2**-40 even a full block of them is nothing.
+    With a mean of more than 11 times the spread, the spread computed from the sums would lose two digits more.
+    """
+    count, total, squares, _, largest, *_ = row
+    in_range = 2.0**-40 < largest < 2.0**50 or largest == 0
+    return in_range and total * total * 129 <= squares * count * 128
 
 
 def _from_list(values: torch.Tensor) -> Row:

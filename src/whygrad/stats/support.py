@@ -43,14 +43,15 @@ class Elements(NamedTuple):
 
 
 def untracked(function: Callable[P, T]) -> Callable[P, T]:
-    """Run a kernel outside autograd and out of sight of `TorchFunctionMode`s, the tracer's among them.
+    """Run a kernel outside autograd, and out of sight of the modes of the tracer and of the program.
 
-    The mode is shut out first: else it would see the program switch gradients off.
+    `TorchFunctionMode`s are shut out first: they would see gradients being switched off. `TorchDispatchMode`s may count
+    calls, or turn every tensor into a fake one.
     """
 
     @wraps(function)
     def wrapper(*args: P.args, **kwargs: P.kwargs) -> T:
-        with torch._C.DisableTorchFunction(), torch.no_grad():
+        with torch._C.DisableTorchFunction(), torch._C._DisableTorchDispatch(), torch.no_grad():
             return function(*args, **kwargs)
 
     return wrapper

@@ -1,0 +1,260 @@
+"""The training loop as events: backward passes and steps, and what is watched in between.
+
+backward --> which leaves are reached --> optimizer pre-step: gradients, weights --> post-step: updates, step done
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import torch
+
+from whygrad.model import Step
+from whygrad.probe.budget import Budget
+from whygrad.probe.facts import merge_uses, resolve
+from whygrad.probe.graph import reached_leaves
+from whygrad.probe.modules import holder_name
+from whygrad.probe.optimizers import TrackedOptimizer, held_tensors, learning_rates
+from whygrad.probe.outputs import version_of
+from whygrad.probe.parameters import Tracked
+from whygrad.probe.recording import measured
+from whygrad.probe.source import Site
+
+if TYPE_CHECKING:
+    from whygrad.probe.session import Session
+
+_clock = time.perf_counter
+
+TRACED_STEPS = 3  # of each optimizer
+MAX_TRACED_STEPS = 24  # in all: a program that makes optimizers for ever must not be traced for ever
+MAX_WINDOW_S = 5.0  # of our own time between two steps: a program that never steps must not be watched for ever
+FLUSH_S = 2.0
+MAX_LOOSE_IDS = 10_000
+
+
+class Training:
+    """Follows one program's training; one per session."""
+
+    def __init__(self, session: Session, budget: Budget) -> None:
+        self.steps = 0
+        self.recorded_steps = 0
+        self.traced_steps = 0
+        self.backwards = 0
+        self.grad_calls = 0
+        self.recording = True
+        self.compiled = False
+        self._session = session
+        self._budget = budget
+        self._loss: float | None = None
+        self._loose: dict[int, int] = {}  # id of a leaf outside all modules -> backward passes that reached it
+        self._resolved = False
+        self._window_began_s = 0.0  # of our own time
+
+    # -- windows: what is watched until the next step ---------------------------------------------------------------
+
+    def open_window(self) -> None:
+        """Watch, or stop watching, until the next step."""
+        self._window_began_s = self._session.guard.own_s
+        watch_calls = self.recording and not self.compiled
+        self._session.watch_calls(watch_calls)
+        if watch_calls and self._wants_trace():
+            self._session.tracer.switch_on()
+        else:
+            self._session.tracer.switch_off()
+
+    def _wants_trace(self) -> bool:
+        alive = [o for o in self._session.optimizers if o.ref() is not None]
+        young = not alive or any(o.steps < TRACED_STEPS for o in alive)
+        return self.traced_steps < MAX_TRACED_STEPS and (self.steps < TRACED_STEPS or young)
+
+    def check_window(self) -> None:
+        """Stop watching where no step comes: a loop that only evaluates, or never calls `step()`, has seen enough."""
+        if self.recording and self._session.guard.own_s - self._window_began_s > MAX_WINDOW_S:
+            self.recording = False
+            self._session.outputs.close_window()
+            self._session.note("long stretches without an optimizer step were not watched throughout")
+            self.open_window()
+
+    def note_compiled(self) -> None:
+        """Stop looking into modules: under torch.compile the probe must not change what is compiled."""
+        if not self.compiled:
+            self.compiled = True
+            self._session.note("torch.compile is in use: outputs of modules and uses of parameters were not observed")
+            self.open_window()
+
+    # -- backward ---------------------------------------------------------------------------------------------------
+
+    def before_backward(self, roots: tuple[torch.Tensor, ...]) -> None:
+        """Look at the graph that a backward pass is about to run through."""
+        self._loss = _value(roots[0]) if roots else None
+        self.check_window()
+        if not self.recording:
+            return
+        if not self._resolved:
+            self._resolved = True
+            resolve(self._session, judge_stale=True)
+        leaves = reached_leaves(roots)
+        if leaves is None:
+            self._session.note("the autograd graph has over a million nodes: it was not walked")
+            return
+        for leaf in leaves.values():
+            entry = self._session.parameters.get(leaf) or self._new_leaf(leaf)
+            if entry is not None:
+                entry.reached += 1
+        for entry in self._session.parameters.alive():
+            entry.walked += 1
+
+    def _new_leaf(self, leaf: torch.Tensor) -> Tracked | None:
+        if len(self._loose) > MAX_LOOSE_IDS:
+            self._loose.clear()
+        times = self._loose[id(leaf)] = self._loose.get(id(leaf), 0) + 1
+        if isinstance(leaf, torch.nn.Parameter):
+            resolve(self._session, judge_stale=True)
+            found = self._session.parameters.get(leaf)
+            return found or self._session.parameters.add_loose(leaf, holder_name(leaf, self._session.user) or "")
+        if times < 2 and len(self._session.optimizers):  # an input that requires grad lives for one pass
+            return None
+        return self._session.parameters.add_loose(leaf, holder_name(leaf, self._session.user) or "")
+
+    def after_backward(self, site: Site | None, roots: tuple[torch.Tensor, ...]) -> None:
+        """Count a backward pass; where there is no optimizer, it is a step."""
+        self.backwards += 1
+        root = roots[0] if roots else None
+        grad_fn = root.grad_fn.name() if root is not None and root.grad_fn is not None else ""
+        self._session.events.note("backward", self.steps, site, grad_fn=grad_fn, loss=self._loss)
+        if self._loss is not None and self._loss - self._loss != 0:
+            self._session.events.note("nonfinite_loss", self.steps, site, value=str(self._loss))
+        for optimizer in self._session.optimizers:
+            optimizer.backwards += 1
+        if not len(self._session.optimizers):
+            self._step(None, None)
+
+    # -- optimizers and steps ---------------------------------------------------------------------------------------
+
+    def note_optimizer(self, optimizer: torch.optim.Optimizer, site: Site | None) -> None:
+        """Remember a new optimizer and what it holds, though it may never step."""
+        self._link(held_tensors(optimizer), self._session.optimizers.note_made(optimizer, site))
+
+    def before_step(self, optimizer: torch.optim.Optimizer, has_closure: bool) -> None:
+        """Read what the optimizer is about to use, unless a closure computes it inside the step."""
+        tracked = self._session.optimizers.get(optimizer)
+        tracked.depth += 1
+        if tracked.depth > 1:
+            return
+        if tracked.steps == 0:
+            self._session.optimizers.name(optimizer)
+        if not has_closure:
+            self._session.tracer.paused = True
+            self._read(optimizer, tracked)
+
+    def after_step(self, optimizer: torch.optim.Optimizer, has_closure: bool, site: Site | None) -> None:
+        """Complete a step."""
+        tracked = self._session.optimizers.get(optimizer)
+        tracked.depth -= 1
+        if tracked.depth > 0:
+            return
+        self._session.tracer.paused = False
+        if has_closure:
+            self._read(optimizer, tracked)
+            self._session.recorder.drop_samples()
+        tracked.stepped = site or tracked.stepped
+        tracked.last_learning_rates = learning_rates(optimizer)
+        tracked.zero_rate_steps += all(rate == 0 for rate in tracked.last_learning_rates)
+        self._step(optimizer, tracked)
+
+    def _read(self, optimizer: torch.optim.Optimizer, tracked: TrackedOptimizer) -> None:
+        held = held_tensors(optimizer)
+        tracked.parameters = len(held)
+        known = [self._session.parameters.get(tensor) for tensor in held]
+        if None in known or tracked.steps < 2 or _is_power_of_two(tracked.steps):
+            self._link(held, tracked)
+            resolve(self._session, judge_stale=True)
+        self._count(held)
+        if self.recording:
+            self._session.recorder.gradients(self.steps, measured(self._session.parameters.alive(), tracked))
+
+    def _link(self, held: list[torch.Tensor], tracked: TrackedOptimizer) -> None:
+        for tensor in held:
+            entry = self._session.parameters.add(tensor)
+            if tracked.id not in entry.optimizers:
+                entry.optimizers.append(tracked.id)
+
+    def _count(self, held: list[torch.Tensor]) -> None:
+        ids = {id(tensor) for tensor in held}
+        for entry in self._session.parameters.alive():
+            tensor = entry.ref()
+            if tensor is None or (id(tensor) not in ids and entry.optimizers):
+                continue
+            entry.steps += 1
+            entry.requires_grad = tensor.requires_grad
+            entry.frozen_steps += not tensor.requires_grad
+            if tensor.grad is not None:
+                entry.gradient_steps += 1
+                entry.last_gradient_step = self.steps
+                if entry.first_gradient_step is None:
+                    entry.first_gradient_step = self.steps
+            version = version_of(tensor)
+            entry.changed_outside += entry.version is not None and version != entry.version
+            entry.version = version
+
+    def _step(self, optimizer: torch.optim.Optimizer | None, tracked: TrackedOptimizer | None) -> None:
+        if tracked is None:
+            self._count([])
+            if self.recording:
+                self._session.recorder.updates(self.steps - 1)
+                self._session.recorder.gradients(self.steps, measured(self._session.parameters.alive(), None))
+        elif self.recording:
+            self._session.recorder.updates(self.steps)
+        if optimizer is not None:
+            for tensor in held_tensors(optimizer):
+                entry = self._session.parameters.get(tensor)
+                if entry is not None:
+                    entry.version = version_of(tensor)
+        rows = self._session.outputs.close_window()
+        if self.recording:
+            self._session.recorder.outputs(self.steps, rows)
+        self.recorded_steps += self.recording
+        self._session.recorder.writer.add_step(self._step_fact(tracked))
+        self._advance(tracked)
+
+    def _step_fact(self, tracked: TrackedOptimizer | None) -> Step:
+        return Step(
+            id=self.steps,
+            optimizer=None if tracked is None else tracked.id,
+            time_s=_clock() - self._session.began,
+            backwards=1 if tracked is None else tracked.backwards,
+            loss=self._loss,
+            learning_rates=() if tracked is None else tracked.last_learning_rates,
+            recorded=self.recording,
+        )
+
+    def _advance(self, tracked: TrackedOptimizer | None) -> None:
+        self.steps += 1
+        if tracked is not None:
+            tracked.steps += 1
+            tracked.backwards = 0
+        if self._session.tracer.active:
+            self.traced_steps += 1
+            merge_uses(self._session)
+        elapsed = _clock() - self._session.began
+        self.recording = self._budget.record_next(
+            steps_done=self.steps,
+            optimizers=sum(o.ref() is not None for o in self._session.optimizers),
+            own_s=self._session.guard.own_s,
+            elapsed_s=elapsed,
+        )
+        self.open_window()
+        if elapsed - self._session.flushed > FLUSH_S or _is_power_of_two(self.steps):
+            self._session.write()
+
+
+def _value(loss: torch.Tensor) -> float | None:
+    """Return the loss as a number, where reading it does not make the program wait for an accelerator."""
+    if loss.numel() != 1 or loss.device.type != "cpu" or loss.is_complex():
+        return None
+    return float(loss.detach())
+
+
+def _is_power_of_two(number: int) -> bool:
+    return number > 0 and number & (number - 1) == 0

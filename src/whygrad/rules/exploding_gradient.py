@@ -1,0 +1,347 @@
+"""the norm of the gradient of `cell.weight` (+3) jumped to 1.5e+05 at step 3, 128 times its median before.
+
+## What it looks for
+
+A gradient that grows without bound: over the steps of the run until the weights are thrown away, along the time axis of
+a recurrent layer, or from layer to layer on its way back to the input.
+
+## Why it does not learn
+
+A layer that is applied T times multiplies the gradient T times by the same matrix. Where that matrix stretches by more
+than 1 the gradient grows exponentially with T, and so does the state itself if nothing bounds it. Deep networks whose
+weights start too large do the same over depth. A single step along such a gradient moves the weights further than all
+training before, the loss jumps, and sooner or later the numbers overflow to Inf and NaN. Adam does not overshoot, but
+one huge gradient fills its second moment and stalls it for about a thousand steps.
+
+## What it measures
+
+Three ways to grow, in steps before the first NaN or Inf:
+
+- over the steps: the L2 norm of all gradients of a model is more than 100 times its median before, and in the same step
+  some weight changes by more than its own size;
+- over time: a weight that is used at least four times in one pass (or lies in an RNN) has a gradient of more than 100
+  times its own L2 norm, and 10 times the median of all steps: heavy tails, because long sequences make it worse;
+- over depth: the L2 norm of the gradients of module outputs is more than 1,000 times larger in the first third of the
+  modules than in the last, and three quarters of all steps from one to the next go that way.
+
+Gradients are read as the optimizer uses them, after clipping: a run that clips is bounded, and silent. Large losses
+alone are no finding. Measured on 47 programs that train and 84 small networks: the norm of all gradients rose to at
+most 21 times its median before (with an update of 0.29 of the weight); recurrent weights had gradients of at most 1.6
+times their own norm; over depth the ratio was at most 28. The case this rule was built on (a recurrent layer without a
+squashing function) shows 10,000,000,000,000, 4,900, and an update of 24 times the weight.
+
+## Example
+
+```python bad
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+cell, head = nn.Linear(16, 16), nn.Linear(16, 1)
+nn.init.normal_(cell.weight, std=0.5)
+optimizer = torch.optim.SGD([*cell.parameters(), *head.parameters()], lr=0.01)
+for step in range(12):
+    state = torch.randn(8, 16)
+    for _ in range(5 + 4 * step):
+        state = cell(state)  # exploding-gradient
+    loss = (head(state).mean(dim=1) - 1.0).pow(2).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+```
+
+## Fix
+
+Bound the state (tanh, a gated cell, a normalisation), start the matrix smaller or orthogonal, and clip the norm of the
+gradient before the step.
+
+```python good
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+cell, head = nn.Linear(16, 16), nn.Linear(16, 1)
+nn.init.orthogonal_(cell.weight)
+optimizer = torch.optim.SGD([*cell.parameters(), *head.parameters()], lr=0.01)
+for step in range(12):
+    state = torch.randn(8, 16)
+    for _ in range(5 + 4 * step):
+        state = torch.tanh(cell(state))
+    loss = (head(state).mean(dim=1) - 1.0).pow(2).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+```
+
+## When it is fine
+
+A rare outlier in the targets makes one large gradient that does no harm: its update stays small against the weight.
+
+## See also
+
+[nonfinite-gradient](nonfinite-gradient.md): a NaN that no growth announced.
+[vanishing-gradient](vanishing-gradient.md): the other direction.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from whygrad.evidence import Evidence
+from whygrad.model import Finding, Output, Parameter, Role, Severity, Statistics
+from whygrad.rules._base import rule
+from whygrad.rules._select import holder, names, optimizers_of
+from whygrad.rules._sizes import Samples, broken_at, line_of, median, models, outputs_by, outputs_of, samples
+from whygrad.rules._text import counted, named, number
+
+_SLUG = "exploding-gradient"
+_SPIKE = 100.0  # times the median before
+_FIRST_SPIKE = 10_000.0  # where only one step came before
+_WHOLE_WEIGHT = 1.0  # an update of the weight's own size
+_REUSED = 4  # uses in one pass
+_RECURRENT = ("RNN", "LSTM", "GRU")
+_HEAVY = 100.0  # of the weight's norm
+_TAIL = 10.0  # times the median
+_DEEP = 1000.0  # first third against last third
+_MIN_DEPTH = 6
+_RISING = 0.75  # of the pairs of neighbours
+_MIN_STEPS = 3
+_LAST_STEPS = 32  # recorded, before the first NaN or Inf
+_FIX_TIME = (
+    "Bound the state (tanh, a gated cell, a normalisation), start the weight smaller, or clip the gradient's norm"
+)
+_FIX_RATE = "Lower the learning rate, or clip the norm of the gradient before step()"
+_FIX_DEPTH = "Start the weights smaller (kaiming or xavier), or normalise between the layers"
+
+
+@dataclass(frozen=True, slots=True)
+class _Spike:
+    """A step at which the gradients of a model jumped and the weights went with them."""
+
+    step: int
+    norm: float  # of all gradients
+    before: float  # its median in earlier steps
+    update: float  # the largest one, against its weight
+
+
+@rule(
+    _SLUG,
+    title="The gradient grows without bound",
+    severity=Severity.ERROR,
+    since="0.1.0",
+    explains=("nonfinite-gradient", "update-too-large"),
+)
+def check(evidence: Evidence) -> Iterator[Finding]:
+    """Yield at most one finding for what one optimizer moves."""
+    broken = broken_at(evidence)
+    steps = _steps(evidence, broken)
+    recorded = {role: _read(evidence, role, steps) for role in (Role.GRADIENT, Role.WEIGHT, Role.UPDATE)}
+    for parts in _together(evidence):
+        group = [parameter for model in parts for parameter in model]
+        spike = _spike(group, recorded)
+        heavy = _heavy(evidence, group, recorded)
+        if spike is not None:
+            yield _jumped(evidence, group, spike, recorded[Role.GRADIENT])
+        elif heavy is not None:
+            yield _recurred(evidence, *heavy, broken=broken)
+        else:
+            yield from (finding for model in parts for finding in _deepened(evidence, model, broken))
+
+
+def _together(evidence: Evidence) -> list[list[tuple[Parameter, ...]]]:
+    """Return the models by what moves them: one loss explodes for all that one optimizer holds."""
+    found: dict[tuple[int, ...], list[tuple[Parameter, ...]]] = {}
+    for model in models(evidence):
+        found.setdefault(model[0].optimizers, []).append(model)
+    return list(found.values())
+
+
+def _steps(evidence: Evidence, broken: int | None) -> list[int]:
+    """Return the steps to look at: a sample, those shortly before the end, all if the sample misses the outliers."""
+    recorded = [s for s in evidence.matrices.steps(Role.GRADIENT) if broken is None or s < broken]
+    sampled = [step for step in evidence.sample(Role.GRADIENT) if broken is None or step < broken]
+    if broken is not None:
+        return sorted({*sampled, *recorded[-_LAST_STEPS:]})
+    return recorded if _misses_outliers(evidence, sampled) else sampled
+
+
+def _misses_outliers(evidence: Evidence, sampled: Sequence[int]) -> bool:
+    known: dict[int, float] = {}
+    for step in sampled:
+        for number_, measured in evidence.matrices.read(step, Role.GRADIENT).items():
+            known[number_] = max(known.get(number_, 0.0), measured.max_abs)
+    totals = ((evidence.total(Role.GRADIENT, number_), largest) for number_, largest in known.items())
+    return any(total is not None and total.statistics.max_abs > _TAIL * largest > 0 for total, largest in totals)
+
+
+def _read(evidence: Evidence, role: Role, steps: Sequence[int]) -> Samples:
+    found: dict[int, dict[int, Statistics]] = {}
+    for step in steps:
+        for number_, measured in evidence.matrices.read(step, role).items():
+            found.setdefault(number_, {})[step] = measured
+    return found
+
+
+# -- over the steps ----------------------------------------------------------------------------------------------------
+
+
+def _spike(group: Sequence[Parameter], recorded: Mapping[Role, Samples]) -> _Spike | None:
+    """Return the first step at which the gradients jumped and the weights were thrown away."""
+    squares: dict[int, float] = {}
+    for parameter in group:
+        for step, gradient in recorded[Role.GRADIENT].get(parameter.id, {}).items():
+            squares[step] = squares.get(step, 0.0) + gradient.sum_squares
+    before: list[float] = []
+    for step in sorted(squares):
+        norm, typical = math.sqrt(squares[step]), median(before)
+        if norm > typical * (_SPIKE if len(before) > 1 else _FIRST_SPIKE):
+            update = max((_against_weight(p, recorded, step) for p in group), default=0.0)
+            if update > _WHOLE_WEIGHT:
+                return _Spike(step, norm, typical, update)
+        if norm > 0:
+            before.append(norm)
+    return None
+
+
+def _against_weight(parameter: Parameter, recorded: Mapping[Role, Samples], step: int) -> float:
+    """Return the size of a step's update against that of the weight; 0 where it is not known."""
+    update, weight = (recorded[role].get(parameter.id, {}).get(step) for role in (Role.UPDATE, Role.WEIGHT))
+    if len(parameter.shape) < 2 or update is None or weight is None or not weight.rms > 0:
+        return 0.0
+    return update.rms / weight.rms
+
+
+def _jumped(evidence: Evidence, group: Sequence[Parameter], spike: _Spike, gradients: Samples) -> Finding:
+    hit = [parameter for parameter in group if _jump(gradients, parameter, spike.step) > _TAIL] or list(group)
+    reused = [parameter for parameter in hit if _is_reused(evidence, parameter)]
+    first = reused[0] if reused else hit[0]
+    tensors = names([first, *hit])
+    grown = f"{number(spike.norm)} at step {spike.step}, {number(spike.norm / spike.before)} times its median before"
+    optimizers = optimizers_of(evidence, first)
+    return Finding(
+        rule=_SLUG,
+        severity=Severity.ERROR,
+        tensors=tensors,
+        place=line_of(evidence, (first,)) if reused or not optimizers else optimizers[0].made_at,
+        message=f"the norm of the gradient of {named(tensors)} jumped to {grown}, and an update was "
+        f"{number(spike.update)} times its weight{_because(evidence, reused)}",
+        fix=_FIX_TIME if reused else _FIX_RATE,
+        evidence={
+            "step": spike.step,
+            "norm": spike.norm,
+            "median_norm_before": spike.before,
+            "update_against_weight": spike.update,
+            "uses_in_a_pass": _uses(evidence, first),
+        },
+    )
+
+
+def _jump(gradients: Samples, parameter: Parameter, step: int) -> float:
+    """Return a gradient's norm against its own median before a step."""
+    measured = gradients.get(parameter.id, {})
+    before = median(each.l2 for earlier, each in measured.items() if earlier < step and each.l2 > 0)
+    return measured[step].l2 / before if step in measured and before > 0 else 0.0
+
+
+# -- over time ---------------------------------------------------------------------------------------------------------
+
+
+def _is_reused(evidence: Evidence, parameter: Parameter) -> bool:
+    return parameter.module_type in _RECURRENT or _uses(evidence, parameter) >= _REUSED
+
+
+def _uses(evidence: Evidence, parameter: Parameter) -> float:
+    """Return how often one backward pass goes through a parameter, as far as its module or the tracer shows it."""
+    passes = max(1.0, evidence.info.backwards / max(1, evidence.info.steps))
+    outputs = outputs_by(evidence, holder(evidence, parameter))
+    totals = [(output.gradient_calls, evidence.total(Role.OUTPUT_GRADIENT, output.id)) for output in outputs]
+    calls = [count / total.steps for count, total in totals if total is not None and total.steps]
+    traced = (parameter.uses or 0) / max(1, evidence.info.traced_steps)
+    return (max(calls) if calls else traced) / passes
+
+
+def _because(evidence: Evidence, reused: Sequence[Parameter]) -> str:
+    if not reused:
+        return ""
+    uses = _uses(evidence, reused[0])
+    return f": it is used {round(uses)} times in one pass" if uses > 1 else ": it is applied at every time step"
+
+
+def _heavy(
+    evidence: Evidence, group: Sequence[Parameter], recorded: Mapping[Role, Samples]
+) -> tuple[Parameter, list[float]] | None:
+    """Return the reused weight with the largest gradient against its own norm, and that ratio step by step."""
+    found = [(p, _ratios(p, recorded)) for p in group if len(p.shape) > 1 and _is_reused(evidence, p)]
+    heavy = [(p, ratios) for p, ratios in found if _has_heavy_tail(ratios)]
+    return max(heavy, key=lambda pair: max(pair[1]), default=None)
+
+
+def _ratios(parameter: Parameter, recorded: Mapping[Role, Samples]) -> list[float]:
+    gradients, weights = (recorded[role].get(parameter.id, {}) for role in (Role.GRADIENT, Role.WEIGHT))
+    return [each.l2 / weights[step].l2 for step, each in gradients.items() if step in weights and weights[step].l2 > 0]
+
+
+def _has_heavy_tail(ratios: Sequence[float]) -> bool:
+    positive = [ratio for ratio in ratios if ratio > 0]
+    return len(positive) >= _MIN_STEPS and max(positive) > max(_HEAVY, _TAIL * median(positive))
+
+
+def _recurred(evidence: Evidence, parameter: Parameter, ratios: Sequence[float], *, broken: int | None) -> Finding:
+    return Finding(
+        rule=_SLUG,
+        severity=Severity.WARNING if broken is None else Severity.ERROR,
+        tensors=(parameter.name,),
+        place=line_of(evidence, (parameter,)),
+        message=f"the gradient of `{parameter.name}` reached {number(max(ratios))} times the weight's own norm, "
+        f"{number(max(ratios) / median(ratios))} times its median{_because(evidence, (parameter,))}",
+        fix=_FIX_TIME,
+        evidence={
+            "largest_against_weight": max(ratios),
+            "median_against_weight": median(ratios),
+            "uses_in_a_pass": _uses(evidence, parameter),
+            "steps": len(ratios),
+        },
+    )
+
+
+# -- over depth --------------------------------------------------------------------------------------------------------
+
+
+def _deepened(evidence: Evidence, model: Sequence[Parameter], broken: int | None) -> Iterator[Finding]:
+    gradients = samples(evidence, Role.OUTPUT_GRADIENT, before=broken)
+    outputs = [output for output in outputs_of(evidence, model[0].root) if output.id in gradients]
+    rows = _profiles(outputs, gradients)
+    if len(outputs) < _MIN_DEPTH or len(rows) < (_MIN_STEPS if broken is None else 1):
+        return
+    third = len(outputs) // 3
+    typical = [median(row[position] / row[-1] for row in rows) for position in range(len(outputs))]
+    ratio = median(median(row[:third]) / median(row[-third:]) for row in rows)
+    rising = sum(nearer >= farther for nearer, farther in pairwise(typical))
+    orders = {evidence.module_by_id[output.module].order for output in outputs[: 2 * third]}
+    hit = [parameter for parameter in model if parameter.order in orders]
+    if hit and ratio > _DEEP and rising >= _RISING * (len(outputs) - 1):
+        yield _grown(evidence, hit, ratio, len(outputs), Severity.WARNING if broken is None else Severity.ERROR)
+
+
+def _profiles(outputs: Sequence[Output], gradients: Samples) -> list[list[float]]:
+    """Return the L2 norms of the outputs' gradients, in forward order, of every step at which all had one."""
+    steps = sorted(gradients[outputs[0].id]) if outputs else []
+    whole = [step for step in steps if all(step in gradients[output.id] for output in outputs)]
+    rows = ([gradients[output.id][step].l2 for output in outputs] for step in whole)
+    return [row for row in rows if min(row) > 0]
+
+
+def _grown(evidence: Evidence, hit: Sequence[Parameter], ratio: float, depth: int, severity: Severity) -> Finding:
+    return Finding(
+        rule=_SLUG,
+        severity=severity,
+        tensors=names(hit),
+        place=line_of(evidence, hit),
+        message=f"the gradient grows {number(ratio)} times on its way back through {counted(depth, 'module')} to "
+        f"{named(names(hit))}",
+        fix=_FIX_DEPTH,
+        evidence={"ratio": ratio, "per_module": ratio ** (1.5 / depth), "modules": depth, "parameters": len(hit)},
+    )
