@@ -208,6 +208,29 @@ def test_uses_and_freezes_are_traced(tmp_path):
     assert found["a.bias"].frozen_steps == 2
 
 
+def test_parameters_that_torch_swaps_stay_tracked(tmp_path):
+    def program():
+        model = Net()
+        fit(model)
+        torch.__future__.set_swap_module_params_on_conversion(True)
+        try:
+            model.zero_grad()
+            model.to(torch.float64)
+        finally:
+            torch.__future__.set_swap_module_params_on_conversion(False)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        model(X.double()).sum().backward()
+        optimizer.step()
+        return model
+
+    evidence = watched(tmp_path, program)
+
+    assert evidence.info.raised is None
+    weight = by_name(evidence)["a.weight"]
+    assert weight.gradient_steps == 3
+    assert weight.optimizers == (0, 1)
+
+
 def test_inputs_that_require_grad_do_not_pile_up(tmp_path):
     def program():
         model = Net()

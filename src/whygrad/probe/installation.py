@@ -166,6 +166,16 @@ def _patch_modules(session: Session, patches: Patches) -> None:
 
     patches.observe(nn.Module, "load_state_dict", after=wrap("modules", loaded))
 
+    def release(args: tuple[Any, ...], _kwargs: Any) -> None:
+        for tensor in args:
+            session.parameters.release(tensor)
+            session.tracer.release(tensor)
+
+    def hold_again(args: tuple[Any, ...], _kwargs: Any, _result: Any) -> None:
+        for tensor in args:
+            session.parameters.hold_again(tensor)
+
+    patches.observe(torch.utils, "swap_tensors", wrap("modules", release), wrap("modules", hold_again))
     original = nn.Parameter.__new__
 
     def born(_args: Any, _kwargs: Any, parameter: Any) -> None:

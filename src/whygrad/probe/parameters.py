@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 import torch
@@ -24,7 +24,7 @@ class Tracked:
     """One tensor and its counts; `fact` turns it into what the run file stores."""
 
     id: int
-    ref: weakref.ref[torch.Tensor]
+    ref: Callable[[], torch.Tensor | None]  # weak
     shape: tuple[int, ...]
     dtype: str
     names: list[str] = field(default_factory=list)  # qualified names in the root; the first is the name
@@ -108,6 +108,10 @@ class Birth:
     loaded: bool = False
 
 
+def _released() -> None:
+    """Stand for a weak reference that was dropped."""
+
+
 class ParameterTable:
     """Every tracked tensor, by identity."""
 
@@ -149,6 +153,19 @@ class ParameterTable:
         """Return the entry of a tensor, or None."""
         entry = self._by_id.get(id(tensor))
         return entry if entry is not None and entry.ref() is tensor else None
+
+    def release(self, tensor: torch.Tensor) -> None:
+        """Drop the weak reference to a tensor: `torch.utils.swap_tensors` refuses tensors that have one."""
+        entry = self.get(tensor)
+        if entry is not None:
+            entry.ref = _released
+        self._births.pop(id(tensor), None)
+
+    def hold_again(self, tensor: torch.Tensor) -> None:
+        """Take up a tensor that was released."""
+        entry = self._by_id.get(id(tensor))
+        if entry is not None and entry.ref is _released:
+            entry.ref = weakref.ref(tensor)
 
     def add(self, tensor: torch.Tensor) -> Tracked:
         """Return the entry of a tensor, made on first sight."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
@@ -34,7 +33,6 @@ class Before:
     """A parameter's value before its step: a bounded sample."""
 
     entry: Tracked
-    ref: weakref.ref[torch.Tensor]
     sample: torch.Tensor
 
 
@@ -59,7 +57,7 @@ class Recorder:
             self._note_rows(entry, gradient)
         plain = [(e, _local(p.detach())) for e, p in pairs if self._measurable(p)]
         self._write(step, Role.WEIGHT, [e.id for e, _ in plain], [p for _, p in plain])
-        self._before = [Before(e, e.ref, sample_view(p).clone()) for e, p in plain]
+        self._before = [Before(e, sample_view(p).clone()) for e, p in plain]
 
     def updates(self, step: int) -> None:
         """Record what the step changed, against the samples taken before it."""
@@ -67,7 +65,7 @@ class Recorder:
         rows: list[torch.Tensor] = []
         ids: list[int] = []
         for item in before:
-            tensor = item.ref()
+            tensor = item.entry.ref()
             if tensor is None:
                 continue
             now = sample_view(_local(tensor.detach()))

@@ -130,6 +130,11 @@ class Tracer(TorchFunctionMode):
         entry = self.made.get(id(tensor))
         return entry[1] if entry is not None and entry[0]() is tensor else None
 
+    def release(self, tensor: torch.Tensor) -> None:
+        """Drop the weak references to a tensor."""
+        self.uses.pop(id(tensor), None)
+        self.made.pop(id(tensor), None)
+
     def _observe(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
         if func == _GET_GRAD:
             if result is None and _is_intermediate(args[0]):
