@@ -155,7 +155,7 @@ class Module:
     root: str  # variable or attribute that holds the root model; the root's class name where none is known
     type: str  # class name
     made_at: Place | None = None  # innermost user line that constructed it
-    order: int | None = None  # position of its first call in forward order, over all modules of the run; None: never called
+    order: int | None = None  # position of its first call, over all modules of the run; None: never called
     calls: int = 0  # calls with grad enabled in recorded steps
     training: bool | None = None  # `module.training` at the last such call
 

@@ -42,6 +42,7 @@ def _start(options: RunOptions, folder: Path) -> Session:
             folder=folder,
             script=options.script,
             argv=options.argv,
+            cwd=options.cwd,
             every=options.every,
             overhead=options.overhead,
             rank=options.rank,

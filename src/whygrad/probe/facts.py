@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import platform
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import torch
@@ -28,7 +27,7 @@ def run_info(session: Session, *, ended: bool = False, raised: Raised | None = N
     return RunInfo(
         script=options.script,
         argv=options.argv,
-        cwd=_cwd(),
+        cwd=session.cwd,
         python=platform.python_version(),
         torch=str(torch.__version__),
         whygrad=__version__,
@@ -108,10 +107,3 @@ def find_unreached_steps(session: Session) -> None:
                     UNREACHED_STEP, session.training.steps, line_place(path, line), optimizer.name
                 )
                 break
-
-
-def _cwd() -> str:
-    try:
-        return str(Path.cwd())
-    except OSError:
-        return ""

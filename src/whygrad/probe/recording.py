@@ -16,12 +16,12 @@ from whygrad.stats.accumulator import RunningTotals, merge_rows
 from whygrad.stats.histogram import size_histogram
 from whygrad.stats.kernel import (
     many_statistics,
+    many_updates,
     pack,
     pack_counts,
     refusal,
     rows_with_gradient,
     sample_view,
-    update_statistics,
 )
 
 _ROWS_EVERY = 4  # large tensors are checked for silent rows at every fourth recorded step
@@ -62,17 +62,15 @@ class Recorder:
     def updates(self, step: int) -> None:
         """Record what the step changed, against the samples taken before it."""
         before, self._before = self._before, []
-        rows: list[torch.Tensor] = []
-        ids: list[int] = []
-        for item in before:
-            tensor = item.entry.ref()
-            if tensor is None:
-                continue
-            now = sample_view(_local(tensor.detach()))
-            if now.shape == item.sample.shape:
-                ids.append(item.entry.id)
-                rows.append(update_statistics(item.sample, now))
-        self._write_matrix(step, Role.UPDATE, ids, rows)
+        pairs = [
+            (item.entry.id, item.sample, sample_view(_local(tensor.detach())))
+            for item in before
+            if (tensor := item.entry.ref()) is not None
+        ]
+        same = [(number, old, new) for number, old, new in pairs if old.shape == new.shape]
+        if same:
+            matrix = many_updates([old for _, old, _ in same], [new for _, _, new in same])
+            self._store(step, Role.UPDATE, [number for number, _, _ in same], matrix)
 
     def outputs(self, step: int, rows: dict[Role, list[Row]]) -> None:
         """Record what modules returned, and its gradients, since the last step."""
@@ -94,10 +92,6 @@ class Recorder:
     def _write(self, step: int, role: Role, ids: list[int], tensors: list[torch.Tensor]) -> None:
         if ids:
             self._store(step, role, ids, many_statistics(tensors))
-
-    def _write_matrix(self, step: int, role: Role, ids: list[int], rows: list[torch.Tensor]) -> None:
-        if ids:
-            self._store(step, role, ids, torch.stack(rows).cpu())
 
     def _store(self, step: int, role: Role, ids: Sequence[int], matrix: torch.Tensor) -> None:
         self.totals.add(role, step, ids, matrix)

@@ -6,6 +6,7 @@ One session is active per process. Everything it installs is undone by `finish`.
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -52,6 +53,7 @@ class SessionOptions:
     folder: Path  # of the run; made if missing
     script: str
     argv: tuple[str, ...] = ()
+    cwd: str = ""  # working directory at the start; "" for the present one
     every: int | None = None  # record every N-th round of steps; None: within the budget
     overhead: float = 0.02  # share of the run's time
     rank: int = 0
@@ -65,7 +67,8 @@ class Session:
         self.options = options
         self.path = options.folder / f"rank{options.rank}.whygrad"
         self.guard = Guard()
-        self.user = UserCode(options.script)
+        self.cwd = options.cwd or str(Path.cwd())
+        self.user = UserCode(_program_file(options.script, self.cwd))
         self.registry = ModuleRegistry(self.user)
         self.parameters = ParameterTable(self.registry, self.user)
         self.optimizers = OptimizerTable(self.user)
@@ -195,3 +198,10 @@ class Session:
         """Write all facts as they are now."""
         self.flushed = _clock() - self.began
         write_facts(self)
+
+
+def _program_file(script: str, cwd: str) -> str:
+    """Return the path of the program's main file; of `-m module`, the file that Python found for it."""
+    if script.startswith("-"):
+        return str(getattr(sys.modules.get("__main__"), "__file__", None) or "")
+    return os.path.join(cwd, script) if script else ""
