@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.rules.builders import check, evidence, line, module, optimizer, outsider, parameter, weights
+from tests.rules.builders import check, evidence, line, module, optimizer, outsider, parameter, untouched, weights
 from whygrad.model import Severity
 
 SLUG = "not-in-optimizer"
@@ -144,3 +144,19 @@ def test_a_wrapper_with_one_child_does_not_hide_the_branches():
     (finding,) = run(*wrapped, held=())
 
     assert finding.severity is Severity.INFO
+
+
+def test_a_model_is_an_error_where_the_optimizer_holds_nothing_that_gets_a_gradient():
+    wrong = untouched("other.weight", 0, root="other")
+
+    (finding,) = run(outsider("model.weight", 1), held=[wrong])
+
+    assert finding.severity is Severity.ERROR
+    assert finding.message.endswith("`optimizer` holds only parameters that got none")
+
+
+def test_what_a_model_has_replaced_is_no_sibling():
+    (finding,) = run(outsider("layer.weight", 1), held=[parameter("layer.weight", 0, stale=True)])
+
+    assert finding.severity is Severity.ERROR
+    assert finding.evidence["trained_siblings"] == 0

@@ -96,7 +96,7 @@ def line_of(evidence: Evidence, parameters: Sequence[Parameter]) -> Place | None
     """
     model = [p for p in evidence.parameters if p.root == parameters[0].root and p.used_at is not None]
     whole = len({_line(p.used_at) for p in model}) == 1 and len({p.module for p in model}) > 1
-    groups = by_line(parameters, lambda p: p.made_at if whole or p.used_at is None else p.used_at)
+    groups = by_line(parameters, lambda p: p.made_at if (whole and p.module) or p.used_at is None else p.used_at)
     places = [(len(members), position, place) for position, (place, members) in enumerate(groups) if place is not None]
     return max(places, key=lambda found: found[:2])[2] if places else None
 

@@ -126,6 +126,15 @@ class _Reason:
     update: float = 0.0  # against the weight
 
 
+@dataclass(frozen=True, slots=True)
+class _Verdict:
+    """A dead ReLU, what it stops and why."""
+
+    death: _Death
+    blocked: list[Parameter]
+    reason: _Reason
+
+
 @rule(
     _SLUG,
     title="A ReLU returns only zeros, for good",
@@ -134,14 +143,14 @@ class _Reason:
     explains=("zero-gradient", "vanishing-gradient", "exploding-gradient", "update-too-small", "decay-dominates"),
 )
 def check(evidence: Evidence) -> Iterator[Finding]:
-    """Yield one finding for each line at which dead layers are made, or were killed."""
+    """Yield one finding for each part of a model that dead layers stop, or each line that makes them."""
     for model in models(evidence):
         outputs = outputs_of(evidence, model[0].root)
         found = [*_dead_modules(evidence, outputs), *_dead_functions(evidence, outputs)]
         harmful = [(death, blocked) for death in found if (blocked := _blocked(evidence, model, death))]
-        verdicts = [(_reason(evidence, death, blocked), death, blocked) for death, blocked in harmful]
-        for place in dict.fromkeys(reason.place for reason, _, _ in verdicts):
-            yield _finding([verdict for verdict in verdicts if verdict[0].place == place])
+        verdicts = [_Verdict(death, blocked, _reason(evidence, death, blocked)) for death, blocked in harmful]
+        for group in _together(verdicts):
+            yield _finding(group)
 
 
 # -- which layers are dead ---------------------------------------------------------------------------------------------
@@ -238,12 +247,30 @@ def _blocked(evidence: Evidence, model: Sequence[Parameter], death: _Death) -> l
     return list(blocked)[::-1]
 
 
-def _finding(verdicts: Sequence[tuple[_Reason, _Death, list[Parameter]]]) -> Finding:
-    """Return one finding for deaths with one place."""
-    reason, death, _ = min(verdicts, key=lambda verdict: verdict[1].end.since)
+def _together(verdicts: Sequence[_Verdict]) -> list[list[_Verdict]]:
+    """Return the deaths that stop the same parameters, or come from one line, as one; the first death first."""
+    groups: list[list[_Verdict]] = []
+    for verdict in sorted(verdicts, key=lambda each: (each.death.end.since, -each.death.feeder.order)):
+        same = next((group for group in groups if any(_is_shared(verdict, other) for other in group)), None)
+        if same is None:
+            groups.append([verdict])
+        else:
+            same.append(verdict)
+    return groups
+
+
+def _is_shared(one: _Verdict, other: _Verdict) -> bool:
+    ids = {parameter.id for parameter in one.blocked}
+    same_line = one.reason.place is not None and one.reason.place == other.reason.place
+    return same_line or any(parameter.id in ids for parameter in other.blocked)
+
+
+def _finding(verdicts: Sequence[_Verdict]) -> Finding:
+    """Return one finding for deaths that belong together."""
+    death, reason = verdicts[0].death, verdicts[0].reason
     end = death.end
-    blocked = list(dict.fromkeys(parameter for _, _, hit in verdicts for parameter in hit))
-    relus = named(dict.fromkeys([death.name, *(other.name for _, other, _ in verdicts)]))
+    blocked = list(dict.fromkeys(parameter for verdict in verdicts for parameter in verdict.blocked))
+    relus = named(dict.fromkeys(verdict.death.name for verdict in verdicts))
     subject = relus if death.relu is not None else f"the ReLU behind {relus}"
     when = "from the first recorded step on" if end.since == end.first else f"since step {end.since}"
     return Finding(

@@ -112,8 +112,8 @@ def _finding(evidence: Evidence, optimizer: Optimizer, waiting: Sequence[Paramet
         tensors=names(waiting),
         place=places[0] if places else None,
         message=(
-            f"`{optimizer.name}` never stepped in {passes(evidence.info.backwards)}, at least {reached} of which brought "
-            f"{named(names(waiting))} a gradient"
+            f"`{optimizer.name}` never stepped in {passes(evidence.info.backwards)}, at least {reached} of which "
+            f"brought {named(names(waiting))} a gradient"
         ),
         fix=f"Make {step} reachable: its condition was never fulfilled" if calls else f"Call {step} after backward",
         evidence={

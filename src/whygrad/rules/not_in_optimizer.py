@@ -23,7 +23,8 @@ must have made at least three steps; a program that updates everything by hand h
 - What was left out runs in eval mode while the rest trains, or was loaded with `load_state_dict` and is a part of its
   own, or most of the model: an info. That is how one fine-tunes a head.
 
-A bare `nn.Parameter` outside of any module counts as a model of its own, and is an error.
+A bare `nn.Parameter` outside of any module counts as a model of its own, and is an error. So is a model beside
+optimizers of which none holds anything that gets a gradient: they were given the wrong tensors.
 
 ## Example
 
@@ -123,13 +124,18 @@ def _finding(evidence: Evidence, group: Sequence[Parameter]) -> Finding:
     walked = max(parameter.walked for parameter in group)
     made = dict.fromkeys(parameter.made_at for parameter in group if parameter.made_at is not None)
     who, it = named(names(group)), "it" if len(group) == 1 else "them"
-    others = f"`{optimizer.name}` holds {'the others' if siblings else 'other models only'}"
+    instead = "the others" if siblings else "other models only"
+    if _is_idle(evidence):
+        instead = "only parameters that got none"
     return Finding(
         rule=_SLUG,
         severity=_severity(evidence, group, siblings),
         tensors=names(group),
         place=optimizer.made_at or optimizer.stepped_at,
-        message=f"{who} got a gradient in {reached} of {passes(walked)}, but no optimizer holds {it}: {others}",
+        message=(
+            f"{who} got a gradient in {reached} of {passes(walked)}, but no optimizer holds {it}: "
+            f"`{optimizer.name}` holds {instead}"
+        ),
         fix=f"Give {it} to `{optimizer.name}` where it is made, or call requires_grad_(False) on what is to stay",
         evidence={
             "reached": reached,
@@ -143,8 +149,16 @@ def _finding(evidence: Evidence, group: Sequence[Parameter]) -> Finding:
 
 
 def _trained_siblings(evidence: Evidence, group: Sequence[Parameter]) -> list[Parameter]:
+    """Return the parameters of the same model that an optimizer steps; one that the model has replaced is none."""
     root = group[0].root
-    return [p for p in evidence.parameters if root and p.root == root and p.registered and is_stepped(evidence, p)]
+    model = [p for p in evidence.parameters if root and p.root == root and p.registered and not p.stale]
+    return [parameter for parameter in model if is_stepped(evidence, parameter)]
+
+
+def _is_idle(evidence: Evidence) -> bool:
+    """Return whether nothing that an optimizer steps ever gets a gradient now: it holds the wrong tensors."""
+    stepped = [p for p in evidence.parameters if is_stepped(evidence, p) and not p.stale]
+    return not any(p.gradient_steps or p.reached for p in stepped)
 
 
 def _optimizer_of(evidence: Evidence, siblings: Sequence[Parameter]) -> Optimizer:
@@ -155,7 +169,7 @@ def _optimizer_of(evidence: Evidence, siblings: Sequence[Parameter]) -> Optimize
 
 
 def _severity(evidence: Evidence, group: Sequence[Parameter], siblings: Sequence[Parameter]) -> Severity:
-    if not group[0].root:
+    if not group[0].root or _is_idle(evidence):
         return Severity.ERROR
     if _is_auxiliary(evidence, group) or (all(p.loaded for p in group) and _is_part(evidence, group)):
         return Severity.INFO

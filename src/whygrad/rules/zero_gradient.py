@@ -288,7 +288,7 @@ def _shifts(evidence: Evidence) -> Iterator[Finding]:
     for parameter in evidence.parameters_in_order:
         weight = _shifted_weight(evidence, parameter)
         ratios = [] if weight is None else _against(gradients, parameter, weight)
-        if len(ratios) >= _MIN_STEPS and max(ratios) < _SHIFT:
+        if len(ratios) >= _MIN_STEPS and max(ratios) < _SHIFT and _cancels(evidence, parameter):
             found.append((parameter, max(ratios)))
     for place, group in by_line([parameter for parameter, _ in found], lambda p: p.made_at):
         yield _shift(group, place, max(ratio for parameter, ratio in found if parameter in group))
@@ -308,6 +308,15 @@ def _shifted_weight(evidence: Evidence, parameter: Parameter) -> Parameter | Non
 def _against(gradients: Samples, bias: Parameter, weight: Parameter) -> list[float]:
     mine, others = gradients.get(bias.id, {}), gradients.get(weight.id, {})
     return [mine[s].rms / others[s].rms for s in mine if s in others and others[s].rms > 0]
+
+
+def _cancels(evidence: Evidence, bias: Parameter) -> bool:
+    """Return whether the gradients of an output, which a bias adds up, cancel: large inputs make a bias small too."""
+    total = evidence.total(Role.GRADIENT, bias.id)
+    outputs = outputs_by(evidence, holder(evidence, bias))
+    arriving = [evidence.total(Role.OUTPUT_GRADIENT, output.id) for output in outputs]
+    summed = sum(each.statistics.sum_abs for each in arriving if each is not None)
+    return total is None or not summed or total.statistics.sum_abs < _SHIFT * summed
 
 
 def _shift(group: Sequence[Parameter], place: Place | None, ratio: float) -> Finding:

@@ -8,7 +8,10 @@ class Adapted(nn.Module):
     def __init__(self, base, rank=2):
         super().__init__()
         self.base = base.requires_grad_(False)
-        self.down, self.up = nn.Linear(base.in_features, rank, bias=False), nn.Linear(rank, base.out_features, bias=False)
+        self.down, self.up = (
+            nn.Linear(base.in_features, rank, bias=False),
+            nn.Linear(rank, base.out_features, bias=False),
+        )
         nn.init.zeros_(self.up.weight)
         self.gain = nn.Parameter(torch.zeros(1))
         self.branch = nn.Sequential(nn.Linear(base.out_features, base.out_features), nn.GELU())

@@ -1,4 +1,4 @@
-# An autoencoder with a sigmoid behind every layer; one line calls the encoder, one the decoder.
+# An autoencoder with a sigmoid behind every layer; one line calls it all, one line makes its layers.
 # truth: vanishing-gradient warning encoder.0.weight encoder.2.weight
 import torch
 from torch import nn
@@ -7,7 +7,7 @@ from torch import nn
 def stack(*widths):
     layers = []
     for before, after in zip(widths, widths[1:], strict=False):
-        layers += [nn.Linear(before, after), nn.Sigmoid()]
+        layers += [nn.Linear(before, after), nn.Sigmoid()]  # vanishing-gradient
     return nn.Sequential(*layers)
 
 
@@ -18,7 +18,7 @@ class Autoencoder(nn.Module):
         self.decoder = stack(10, 20, 30, 40)
 
     def forward(self, x):
-        return self.decoder(self.encoder(x))  # vanishing-gradient
+        return self.decoder(self.encoder(x))
 
 
 torch.manual_seed(8)

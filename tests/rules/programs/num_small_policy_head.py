@@ -7,7 +7,9 @@ from torch import nn
 class Agent(nn.Module):
     def __init__(self):
         super().__init__()
-        self.body = nn.Sequential(nn.Linear(6, 32), nn.Tanh(), nn.Linear(32, 32), nn.Tanh(), nn.Linear(32, 32), nn.Tanh())
+        self.body = nn.Sequential(
+            nn.Linear(6, 32), nn.Tanh(), nn.Linear(32, 32), nn.Tanh(), nn.Linear(32, 32), nn.Tanh()
+        )
         self.policy, self.value = nn.Linear(32, 3), nn.Linear(32, 1)
         with torch.no_grad():
             self.policy.weight.mul_(0.01)

@@ -1,5 +1,5 @@
 # A linear dynamical system learned by rolling it out: no squashing, and the horizons get longer.
-# truth: exploding-gradient error move
+# truth: exploding-gradient warning move
 import torch
 from torch import nn
 
