@@ -254,6 +254,9 @@ class Step:
     loss: float | None = None  # the (first) value of the last loss that backward ran on
     learning_rates: tuple[float, ...] = ()
     recorded: bool = False  # full statistics were taken
+    gradient_l2: float | None = None  # norm over all gradients of the step; None where it was not recorded
+    weight_l2: float | None = None  # norm over all weights before the step
+    update_l2: float | None = None  # norm over all updates (of large tensors, a sample)
 
 
 @dataclass(frozen=True, slots=True)

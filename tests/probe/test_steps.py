@@ -179,6 +179,10 @@ def test_statistics_are_those_of_the_gradient_the_optimizer_uses(tmp_path):
         assert math.isclose(statistics.l2, tensor.norm().item(), rel_tol=1e-6), role
         assert math.isclose(statistics.mean, tensor.mean().item(), rel_tol=1e-5, abs_tol=1e-9), role
         assert math.isclose(statistics.std, tensor.std().item(), rel_tol=1e-5), role
+    (step,) = evidence.steps
+    everything = evidence.matrices.read(0, Role.GRADIENT).values()
+    assert math.isclose(step.gradient_l2, math.hypot(*(s.l2 for s in everything)), rel_tol=1e-9)
+    assert step.weight_l2 > step.update_l2 > 0
     assert sum(evidence.matrices.histogram(0, Role.GRADIENT)[weight]) == 6
 
 

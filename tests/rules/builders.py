@@ -12,7 +12,6 @@ from whygrad.model import (
     RunInfo,
     Statistics,
     Step,
-    Total,
 )
 from whygrad.rules import all_rules
 
@@ -91,10 +90,6 @@ def updates(*values):
     return MemoryMatrices(
         {(step, Role.UPDATE): {number: _of(series[step]) for number, series in enumerate(values)} for step in steps}
     )
-
-
-def total(id, size, role=Role.UPDATE):
-    return Total(role, id, steps=1, statistics=_of(size))
 
 
 def _of(size):

@@ -12,8 +12,8 @@ from tests.rules.builders import (
     optimizer,
     parameter,
     raised,
-    total,
     untouched,
+    weights,
 )
 from whygrad.model import Severity
 
@@ -21,10 +21,11 @@ SLUG = "no-backward"
 OPTIMIZER = optimizer()
 
 
-def run(optimizers=(OPTIMIZER,), parameters=None, modules=(), totals=(), **fields):
+def run(optimizers=(OPTIMIZER,), parameters=None, modules=(), matrices=None, **fields):
     given = [untouched("weight", 0)] if parameters is None else parameters
+    recorded = {} if matrices is None else {"matrices": matrices}
     return check(
-        SLUG, evidence(given, optimizers, info=info(**{"backwards": 0, **fields}), modules=modules, totals=totals)
+        SLUG, evidence(given, optimizers, info=info(**{"backwards": 0, **fields}), modules=modules, **recorded)
     )
 
 
@@ -64,8 +65,8 @@ def test_two_steps_are_too_few_to_tell():
 
 
 def test_an_optimizer_that_moves_weights_without_gradients_is_silent():
-    assert run(totals=[total(0, 0.3)]) == []
-    assert len(run(totals=[total(0, 0.0)])) == 1
+    assert run(matrices=weights([0.5, 0.6])) == []
+    assert len(run(matrices=weights([0.5, 0.5]))) == 1
 
 
 def test_a_loop_that_clears_gradients_and_neither_computes_nor_uses_them_is_an_error():

@@ -160,3 +160,4 @@ def test_what_a_model_has_replaced_is_no_sibling():
 
     assert finding.severity is Severity.ERROR
     assert finding.evidence["trained_siblings"] == 0
+    assert finding.message.endswith("holds what the model has replaced")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import torch
 
-from whygrad.model import Role
+from whygrad.model import STATISTICS, Role
 from whygrad.probe.optimizers import TrackedOptimizer
 from whygrad.probe.outputs import Row
 from whygrad.probe.parameters import Tracked
@@ -26,6 +26,7 @@ from whygrad.stats.kernel import (
 
 _ROWS_EVERY = 4  # large tensors are checked for silent rows at every fourth recorded step
 _SMALL = 65_536
+_SUM_SQUARES = STATISTICS.index("sum_squares")
 
 
 @dataclass(slots=True)
@@ -43,12 +44,14 @@ class Recorder:
     writer: RunWriter
     refused: set[str]  # filled with what could not be measured
     totals: RunningTotals = field(default_factory=RunningTotals)
+    norms: dict[Role, float] = field(default_factory=dict)  # of the last step stored in each role
     _recorded: int = 0
     _before: list[Before] = field(default_factory=list)
 
     def gradients(self, step: int, entries: Sequence[Tracked]) -> None:
         """Record gradients and weights of a step that is about to be made, and keep a sample of the weights."""
         self._recorded += 1
+        self.norms.clear()
         pairs = [(entry, tensor) for entry in entries if (tensor := entry.ref()) is not None]
         with_gradient = [(e, p.grad) for e, p in pairs if p.grad is not None and self._measurable(p.grad)]
         self._write(step, Role.GRADIENT, [e.id for e, _ in with_gradient], [g for _, g in with_gradient])
@@ -95,6 +98,7 @@ class Recorder:
 
     def _store(self, step: int, role: Role, ids: Sequence[int], matrix: torch.Tensor) -> None:
         self.totals.add(role, step, ids, matrix)
+        self.norms[role] = float(matrix[:, _SUM_SQUARES].sum()) ** 0.5
         self.writer.add_matrix(step, role, ids, pack(matrix))
 
     def _histograms(self, step: int, gradients: Sequence[tuple[Tracked, torch.Tensor]]) -> None:

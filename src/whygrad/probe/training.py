@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from whygrad.model import Step
+from whygrad.model import Role, Step
 from whygrad.probe.budget import Budget
 from whygrad.probe.facts import merge_uses, resolve
 from whygrad.probe.graph import reached_leaves
@@ -219,6 +219,7 @@ class Training:
         self._advance(tracked)
 
     def _step_fact(self, tracked: TrackedOptimizer | None) -> Step:
+        norms = self._session.recorder.norms if self.recording else {}
         return Step(
             id=self.steps,
             optimizer=None if tracked is None else tracked.id,
@@ -227,6 +228,9 @@ class Training:
             loss=self._loss,
             learning_rates=() if tracked is None else tracked.last_learning_rates,
             recorded=self.recording,
+            gradient_l2=norms.get(Role.GRADIENT),
+            weight_l2=norms.get(Role.WEIGHT),
+            update_l2=norms.get(Role.UPDATE) if tracked is not None else None,  # a manual step's comes later
         )
 
     def _advance(self, tracked: TrackedOptimizer | None) -> None:

@@ -269,7 +269,8 @@ def _finding(verdicts: Sequence[_Verdict]) -> Finding:
     """Return one finding for deaths that belong together."""
     death, reason = verdicts[0].death, verdicts[0].reason
     end = death.end
-    blocked = list(dict.fromkeys(parameter for verdict in verdicts for parameter in verdict.blocked))
+    hit = dict.fromkeys(parameter for verdict in verdicts for parameter in verdict.blocked)
+    blocked = sorted(hit, key=lambda parameter: (parameter.order or 0, parameter.id))
     relus = named(dict.fromkeys(verdict.death.name for verdict in verdicts))
     subject = relus if death.relu is not None else f"the ReLU behind {relus}"
     when = "from the first recorded step on" if end.since == end.first else f"since step {end.since}"

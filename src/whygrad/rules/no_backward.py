@@ -64,12 +64,12 @@ silent.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from whygrad.evidence import Evidence
-from whygrad.model import Finding, Optimizer, Role, Severity
+from whygrad.model import Finding, Optimizer, Severity
 from whygrad.rules._base import rule
-from whygrad.rules._select import has_crashed, held_by, names
+from whygrad.rules._select import has_crashed, has_moved, held_by, names
 from whygrad.rules._text import counted
 
 _SLUG = "no-backward"
@@ -109,8 +109,7 @@ def _has_gradients(evidence: Evidence) -> bool:
 
 
 def _moves(evidence: Evidence, optimizer: Optimizer) -> bool:
-    updates = (evidence.total(Role.UPDATE, parameter.id) for parameter in held_by(evidence, optimizer))
-    return any(total is not None and total.statistics.sum_abs > 0 for total in updates)
+    return any(has_moved(evidence, parameter) for parameter in held_by(evidence, optimizer))
 
 
 def _is_idle_training(evidence: Evidence, optimizer: Optimizer) -> bool:
@@ -120,11 +119,10 @@ def _is_idle_training(evidence: Evidence, optimizer: Optimizer) -> bool:
 
 def _finding(evidence: Evidence, optimizer: Optimizer) -> Finding:
     done = f"stepped {counted(optimizer.steps, 'time')}" if optimizer.steps else "never stepped"
-    tensors: Sequence[str] = names(held_by(evidence, optimizer))
     return Finding(
         rule=_SLUG,
         severity=Severity.ERROR,
-        tensors=tuple(tensors),
+        tensors=names(held_by(evidence, optimizer)),
         place=optimizer.stepped_at or optimizer.made_at,
         message=f"`{optimizer.name}` {done}, and backward was never called: no parameter had a gradient",
         fix="Call `loss.backward()` before `step()`",

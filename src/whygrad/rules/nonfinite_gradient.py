@@ -95,11 +95,12 @@ is not finite; the rule then says nothing.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from whygrad.evidence import Evidence
-from whygrad.model import Finding, Output, Parameter, Place, Role, Severity, Statistics, Step
+from whygrad.model import Finding, Output, Parameter, Place, Role, Severity, Statistics
 from whygrad.rules._base import rule
 from whygrad.rules._select import holder, names
 from whygrad.rules._sizes import broken_at, has_broken_loss, outputs_by
@@ -193,15 +194,16 @@ def _broken_parameters(evidence: Evidence, step: int, broken: list[Parameter]) -
 
 
 def _broken_loss(evidence: Evidence) -> Finding:
-    steps = [step for step in evidence.steps if has_broken_loss(step)]
+    broken = [(step.id, step.loss) for step in evidence.steps if step.loss is not None and has_broken_loss(step)]
+    first, loss = broken[0]
+    seen = f"{number(loss)} at {counted(len(broken), 'step')}, first at step {first}"
     return Finding(
         rule=_SLUG,
         severity=Severity.WARNING,
         tensors=(),
-        message=f"the loss was {_loss(steps[0])} at {counted(len(steps), 'step')}, first at step {steps[0].id}, "
-        "while the parameters stayed finite",
+        message=f"the loss was {seen}, while the parameters stayed finite",
         fix="Find what in those batches takes the loss out of its domain, or skip them before backward",
-        evidence={"step": steps[0].id, "broken_steps": len(steps), "steps": evidence.info.steps, "arose_in": "forward"},
+        evidence={"step": first, "broken_steps": len(broken), "steps": evidence.info.steps, "arose_in": "forward"},
     )
 
 
@@ -210,18 +212,14 @@ def _kind(measured: Iterator[Statistics]) -> str:
     return "Inf" if found and not any(each.nans for each in found) else "NaN"
 
 
-def _loss(step: Step) -> str:
-    return "unknown" if step.loss is None else number(step.loss)
-
-
 def _birth(evidence: Evidence, step: int, hit: list[Parameter]) -> _Birth:
     weights = evidence.matrices.read(step, Role.WEIGHT)
     if not weights:
         return _unrecorded(f"step {step} was not recorded in full, so where it arose is not known")
     if any(each.nonfinite for each in weights.values()):
         return _already_broken(evidence, step)
-    losses = [each for each in evidence.steps if each.id == step]
-    if any(has_broken_loss(each) for each in losses):
+    loss = next((each.loss for each in evidence.steps if each.id == step), None)
+    if (loss is None and _first_broken_output(evidence, step)) or (loss is not None and not math.isfinite(loss)):
         return _in_forward(evidence, step)
     if not hit:
         return _Birth(
@@ -229,7 +227,8 @@ def _birth(evidence: Evidence, step: int, hit: list[Parameter]) -> _Birth:
             "all gradients were finite, so it arose in the optimizer's step",
             "Give the optimizer an eps that its dtype can hold, and a lower learning rate",
         )
-    return _in_backward(evidence, step, hit, _loss(losses[0]) if losses else "unknown")
+    begun = "it arose" if loss is None else f"the loss was finite ({number(loss)}), so it arose in backward"
+    return _in_backward(evidence, step, hit, begun)
 
 
 def _unrecorded(what: str) -> _Birth:
@@ -274,13 +273,12 @@ def _first_broken_output(evidence: Evidence, step: int) -> Output | None:
     return min(fresh, key=lambda output: output.order, default=None)
 
 
-def _in_backward(evidence: Evidence, step: int, hit: list[Parameter], loss: str) -> _Birth:
+def _in_backward(evidence: Evidence, step: int, hit: list[Parameter], begun: str) -> _Birth:
     gradients = evidence.matrices.read(step, Role.OUTPUT_GRADIENT)
     seen = sorted((o for o in evidence.outputs if o.id in gradients), key=lambda output: output.order)
     bad = [output for output in seen if gradients[output.id].nonfinite]
     edge = bad[-1].order if bad else -1
     good = next((output for output in seen if output.order > edge and bad), None)
-    begun = f"the loss was finite ({loss}), so it arose in backward"
     behind = _first_behind(evidence, step, hit, edge)
     if behind is not None:
         where = f"`{behind.module}`" if behind.module else "the model"

@@ -124,9 +124,6 @@ def _finding(evidence: Evidence, group: Sequence[Parameter]) -> Finding:
     walked = max(parameter.walked for parameter in group)
     made = dict.fromkeys(parameter.made_at for parameter in group if parameter.made_at is not None)
     who, it = named(names(group)), "it" if len(group) == 1 else "them"
-    instead = "the others" if siblings else "other models only"
-    if _is_idle(evidence):
-        instead = "only parameters that got none"
     return Finding(
         rule=_SLUG,
         severity=_severity(evidence, group, siblings),
@@ -134,7 +131,7 @@ def _finding(evidence: Evidence, group: Sequence[Parameter]) -> Finding:
         place=optimizer.made_at or optimizer.stepped_at,
         message=(
             f"{who} got a gradient in {reached} of {passes(walked)}, but no optimizer holds {it}: "
-            f"`{optimizer.name}` holds {instead}"
+            f"`{optimizer.name}` holds {_instead(evidence, siblings)}"
         ),
         fix=f"Give {it} to `{optimizer.name}` where it is made, or call requires_grad_(False) on what is to stay",
         evidence={
@@ -153,6 +150,16 @@ def _trained_siblings(evidence: Evidence, group: Sequence[Parameter]) -> list[Pa
     root = group[0].root
     model = [p for p in evidence.parameters if root and p.root == root and p.registered and not p.stale]
     return [parameter for parameter in model if is_stepped(evidence, parameter)]
+
+
+def _instead(evidence: Evidence, siblings: Sequence[Parameter]) -> str:
+    """Return what the optimizers hold in place of what was left out."""
+    if siblings:
+        return "the others"
+    if not _is_idle(evidence):
+        return "other models only"
+    replaced = any(parameter.stale for parameter in evidence.parameters if is_stepped(evidence, parameter))
+    return "what the model has replaced" if replaced else "only parameters that got none"
 
 
 def _is_idle(evidence: Evidence) -> bool:

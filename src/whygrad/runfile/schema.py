@@ -161,7 +161,10 @@ CREATE TABLE step (
     backwards       INTEGER,        -- backward passes since the previous step of the same optimizer
     loss            REAL,           -- the last loss that backward ran on
     learning_rates  TEXT,           -- JSON: per group
-    recorded        INTEGER         -- full statistics were taken
+    recorded        INTEGER,        -- full statistics were taken
+    gradient_l2     REAL,           -- norm over all gradients of the step; NULL where it was not recorded
+    weight_l2       REAL,           -- norm over all weights before the step
+    update_l2       REAL            -- norm over all updates (of large tensors, a sample)
 );
 
 -- What happened, once or often: equal kind, subject and place are counted together.

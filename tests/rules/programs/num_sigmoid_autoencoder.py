@@ -1,12 +1,14 @@
 # An autoencoder with a sigmoid behind every layer; one line calls it all, one line makes its layers.
 # truth: vanishing-gradient warning encoder.0.weight encoder.2.weight
+from itertools import pairwise
+
 import torch
 from torch import nn
 
 
 def stack(*widths):
     layers = []
-    for before, after in zip(widths, widths[1:], strict=False):
+    for before, after in pairwise(widths):
         layers += [nn.Linear(before, after), nn.Sigmoid()]  # vanishing-gradient
     return nn.Sequential(*layers)
 
