@@ -146,6 +146,12 @@ def test_a_broken_gradient_at_the_last_step_counts_where_nothing_shows_that_it_w
     assert finding.tensors == ("0.weight",)
 
 
+def test_a_mask_of_minus_infinity_that_the_optimizer_holds_is_silent():
+    layers = (*NET, layer("attn", "Attention", ("mask",), requires_grad=False))
+
+    assert check(SLUG, run(layers, {(W, "attn.mask"): -INF})) == []
+
+
 def test_losses_that_break_while_all_parameters_stay_finite_are_a_warning():
     (finding,) = check(SLUG, run(NET, losses=[1.0] * 5 + [INF] + [1.0] * 6))
 

@@ -32,7 +32,7 @@ def test_a_model_that_no_optimizer_holds_is_a_warning():
 
     assert finding.severity is Severity.WARNING
     assert finding.tensors == ("loss.scale", "loss.weight")
-    assert "holds other models only" in finding.message
+    assert "holds other tensors only" in finding.message
 
 
 def test_models_are_told_apart():
@@ -103,6 +103,14 @@ def test_eval_mode_says_nothing_where_all_of_the_program_runs_in_it():
     (finding,) = run(outsider("body.weight", 1, order=1), held=[parameter("head.weight", 0, order=0)], modules=modes)
 
     assert finding.severity is Severity.ERROR
+
+
+def test_a_model_through_which_an_input_is_fitted_is_an_info():
+    image = parameter("image", 0, root="", registered=False, held_in="variable")
+
+    (finding,) = run(outsider("net.weight", 1, root="net"), held=[image])
+
+    assert finding.severity is Severity.INFO
 
 
 def test_a_loaded_branch_beside_a_head_that_is_trained_is_an_info():

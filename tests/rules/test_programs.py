@@ -13,13 +13,19 @@ from tests.rules.pages import marked_lines
 
 PROGRAMS = sorted(Path(__file__).with_name("programs").glob("*.py"))
 TRUTH = "# truth: "
+KNOWN_TO_FAIL: dict[str, str] = {}
+
+
+def case(path):
+    why = KNOWN_TO_FAIL.get(path.stem)
+    return pytest.param(path, id=path.stem, marks=[pytest.mark.xfail(reason=why, strict=True)] if why else [])
 
 
 def truth(source):
     return next(line.removeprefix(TRUTH).split() for line in source.splitlines() if line.startswith(TRUTH))
 
 
-@pytest.mark.parametrize("program", PROGRAMS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("program", [case(path) for path in PROGRAMS])
 def test_what_is_found_first_is_the_truth(program, tmp_path):
     source = program.read_text(encoding="utf-8")
     slug, *expected = truth(source)

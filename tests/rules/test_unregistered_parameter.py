@@ -48,6 +48,7 @@ def test_the_place_is_where_it_was_made_if_nothing_better_is_known():
         ("scales.a.0", {"held_in": "dict", "order": 0}, "an nn.ModuleDict of nn.ParameterList,"),
         ("scale", {"held_in": "attribute", "order": 0}, "an nn.Parameter"),
         ("box.layer.weight", {"held_in": "attribute"}, "derive from nn.Module"),
+        ("blocks.0.0", {"order": None}, "an nn.ModuleList, or an nn.ParameterList if it holds bare parameters,"),
     ],
 )
 def test_the_fix_names_the_class_to_use(name, fields, what):
@@ -58,7 +59,9 @@ def test_the_fix_names_the_class_to_use(name, fields, what):
 
 
 def test_a_list_inside_a_list_of_the_same_name_is_understood():
-    (finding,) = run(hidden("layers.0.layers.1", 1, module="layers.0", attribute="layers", order=None))
+    inner = module("layers.0", 0, type="Inner")
+
+    (finding,) = run(hidden("layers.0.layers.1", 1, module="layers.0", attribute="layers", order=0), modules=(inner,))
 
     assert finding.fix.startswith("Make `self.layers` an nn.ParameterList,")
 

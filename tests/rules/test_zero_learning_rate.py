@@ -58,7 +58,7 @@ def test_a_rate_that_is_multiplied_away_is_an_error_without_any_scheduler():
 
     assert finding.place == line(20)
     assert "at most 1e-09" in finding.message
-    assert "factor" in finding.fix
+    assert "no scheduler" in finding.fix
 
 
 def test_a_decay_that_reaches_zero_before_half_of_the_run_is_an_error():

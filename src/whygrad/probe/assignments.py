@@ -100,14 +100,15 @@ def assigned_name(file: str, line: int) -> str:
 
 
 def method_call_line(file: str, variable: str, method: str) -> int | None:
-    """Return the first line of a file that calls `<variable>.<method>(...)`, also on `self.<variable>`."""
+    """Return the first line of a file that calls `<variable>.<method>(...)`, also on `self.<variable>`.
+
+    A statement that names the method and forgets to call it counts as well.
+    """
     tree = syntax_tree(file)
-    lines = [
-        node.lineno
-        for node in (ast.walk(tree) if tree is not None else ())
-        if isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Attribute)
-        and node.func.attr == method
-        and ast.unparse(node.func.value).rsplit(".", 1)[-1] == variable
-    ]
+    lines = []
+    for node in ast.walk(tree) if tree is not None else ():
+        called = node.func if isinstance(node, ast.Call) else node.value if isinstance(node, ast.Expr) else None
+        if isinstance(called, ast.Attribute) and called.attr == method:
+            holder = ast.unparse(called.value).rsplit(".", 1)[-1]
+            lines += [called.lineno] if holder == variable else []
     return min(lines, default=None)

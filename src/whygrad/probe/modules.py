@@ -12,6 +12,7 @@ import sys
 import weakref
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from types import TracebackType
 
 import torch
 from torch import nn
@@ -64,6 +65,16 @@ class ModuleRegistry:
         entry = self.note(module)
         if not entry.label:
             entry.label = holder_name(module, self.user) or ""
+
+    def name_from(self, trace: TracebackType | None) -> None:
+        """Note the models that the frames of a traceback hold, under the names of their variables."""
+        while trace is not None:
+            if self.user.owns(trace.tb_frame.f_code):
+                for name, value in local_names(trace.tb_frame).items():
+                    if isinstance(value, nn.Module) and name != "self":
+                        entry = self.note(value)
+                        entry.label = entry.label or name
+            trace = trace.tb_next
 
     def made_at(self, module: nn.Module) -> Site | None:
         """Return the line that made a module, if it was seen being made."""

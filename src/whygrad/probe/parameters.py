@@ -54,6 +54,7 @@ class Tracked:
     used: Site | None = None
     changed_outside: int = 0
     version: int | None = None  # `_version` after the last step that may change it
+    sample: torch.Tensor | None = None  # of its value at a backward pass, as long as no optimizer of its own stepped
     rows_alive: torch.Tensor | None = None  # bool, one per row: had a gradient in some recorded step
     loaded: bool = False
 

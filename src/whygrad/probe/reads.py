@@ -35,6 +35,7 @@ def describe_read(session: Session, tensor: torch.Tensor, site: Site | None) -> 
         grad_fn=tensor.grad_fn.name() if tensor.grad_fn is not None else "",
         shape=list(tensor.shape),
         backwards=session.training.backwards,
+        retains_grad=tensor.retains_grad,
     )
 
 

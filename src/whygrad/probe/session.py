@@ -132,6 +132,8 @@ class Session:
             return
         self._finished = True
         self._take_out()
+        if error is not None:
+            self.guard.run("names", lambda: self.registry.name_from(error.__traceback__))
         for last in (
             lambda: resolve(self, judge_stale=False),
             lambda: merge_uses(self),

@@ -20,6 +20,7 @@ from whygrad.probe.outputs import version_of
 from whygrad.probe.parameters import Tracked
 from whygrad.probe.recording import measured
 from whygrad.probe.source import Site
+from whygrad.stats.kernel import is_supported, sample_view
 
 if TYPE_CHECKING:
     from whygrad.probe.session import Session
@@ -30,6 +31,7 @@ TRACED_STEPS = 3  # of each optimizer
 MAX_TRACED_STEPS = 24  # in all: a program that makes optimizers for ever must not be traced for ever
 MAX_WINDOW_S = 5.0  # of our own time between two steps: a program that never steps must not be watched for ever
 FLUSH_S = 2.0
+SAMPLE = 1024  # elements of a parameter that are compared
 MAX_LOOSE_IDS = 10_000
 
 
@@ -89,6 +91,8 @@ class Training:
         """Look at the graph that a backward pass is about to run through."""
         self._loss = _value(roots[0]) if roots else None
         self.check_window()
+        if self.backwards == 0 or _is_power_of_two(self.backwards):
+            self._note_moves()
         if not self.recording:
             return
         if not self._resolved:
@@ -104,6 +108,20 @@ class Training:
                 entry.reached += 1
         for entry in self._session.parameters.alive():
             entry.walked += 1
+
+    def _note_moves(self) -> None:
+        """Count the values that changed without a step: a write through `.data` leaves no other trace."""
+        stepped = {optimizer.id for optimizer in self._session.optimizers if optimizer.steps}
+        for entry in self._session.parameters.alive():
+            tensor = entry.ref()
+            before, entry.sample = entry.sample, None
+            if tensor is None or entry.changed_outside or not stepped.isdisjoint(entry.optimizers):
+                continue
+            if tensor.device.type != "cpu" or not is_supported(tensor):  # comparing would wait for an accelerator
+                continue
+            entry.sample = sample_view(tensor.detach(), SAMPLE).clone()
+            if before is not None and before.shape == entry.sample.shape:
+                entry.changed_outside += not torch.equal(before, entry.sample)
 
     def _new_leaf(self, leaf: torch.Tensor) -> Tracked | None:
         if len(self._loose) > MAX_LOOSE_IDS:

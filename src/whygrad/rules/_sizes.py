@@ -78,8 +78,13 @@ def median(values: Iterable[float]) -> float:
 
 
 def broken_at(evidence: Evidence) -> int | None:
-    """Return the first step at which a parameter, its gradient or the loss was not finite, as far as was recorded."""
-    seen = (t.first_nonfinite_step for t in evidence.totals if t.role in (Role.GRADIENT, Role.WEIGHT, Role.UPDATE))
+    """Return the first step at which a parameter, its gradient or the loss was not finite, as far as was recorded.
+
+    A mask of -Inf may be kept as a parameter that does not require grad: it is not broken.
+    """
+    trained = {parameter.id for parameter in evidence.parameters if parameter.requires_grad}
+    of_parameters = (t for t in evidence.totals if t.role in (Role.GRADIENT, Role.WEIGHT, Role.UPDATE))
+    seen = (total.first_nonfinite_step for total in of_parameters if total.id in trained)
     losses = (step.id for step in evidence.steps if has_broken_loss(step))
     return min([*(step for step in seen if step is not None), *losses], default=None)
 

@@ -77,7 +77,7 @@ from collections.abc import Iterator, Sequence
 from whygrad.evidence import Evidence
 from whygrad.model import Finding, Parameter, Place, Severity
 from whygrad.rules._base import rule
-from whygrad.rules._select import by_line, held_by, names, optimizers_of
+from whygrad.rules._select import by_line, held_by, names
 from whygrad.rules._text import counted, named
 
 _SLUG = "frozen-parameter"
@@ -95,7 +95,7 @@ _NOTHING_TO_HOLD = "optimizer got an empty parameter list"
 )
 def check(evidence: Evidence) -> Iterator[Finding]:
     """Yield one finding for each line that froze what an optimizer holds."""
-    fatal = [parameter for parameter in evidence.parameters if _is_fatal(evidence, parameter)]
+    fatal = _of_frozen_models(evidence) if _raised(evidence, _NOTHING_TO_HOLD) else _of_blocked_optimizers(evidence)
     known = {parameter.id for parameter in fatal}
     partial = [p for p in evidence.parameters if p.id not in known and _is_always_frozen(p)]
     for severity, chosen in ((Severity.ERROR, fatal), (Severity.INFO, partial)):
@@ -107,13 +107,16 @@ def _is_always_frozen(parameter: Parameter) -> bool:
     return bool(parameter.optimizers) and parameter.frozen_steps == parameter.steps >= _MIN_STEPS
 
 
-def _is_fatal(evidence: Evidence, parameter: Parameter) -> bool:
-    if parameter.requires_grad:
-        return False
-    if _raised(evidence, _NOTHING_TO_HOLD):
-        return _is_of_frozen_model(evidence, parameter)
+def _of_frozen_models(evidence: Evidence) -> list[Parameter]:
+    registered = [parameter for parameter in evidence.parameters if parameter.registered]
+    alive = {parameter.root for parameter in registered if parameter.requires_grad}
+    return [parameter for parameter in registered if parameter.root not in alive]
+
+
+def _of_blocked_optimizers(evidence: Evidence) -> list[Parameter]:
     raised = _raised(evidence, _NO_GRADIENT)
-    return any(_is_blocked(held_by(evidence, o), raised=raised) for o in optimizers_of(evidence, parameter))
+    blocked = {o.id for o in evidence.optimizers if _is_blocked(held_by(evidence, o), raised=raised)}
+    return [p for p in evidence.parameters if not p.requires_grad and not blocked.isdisjoint(p.optimizers)]
 
 
 def _is_blocked(held: Sequence[Parameter], *, raised: bool) -> bool:
@@ -123,11 +126,6 @@ def _is_blocked(held: Sequence[Parameter], *, raised: bool) -> bool:
     live = [parameter for parameter in held if parameter.requires_grad]
     traced = any(parameter.uses for parameter in held)
     return not live or (traced and not any(parameter.uses for parameter in live))
-
-
-def _is_of_frozen_model(evidence: Evidence, parameter: Parameter) -> bool:
-    model = [p for p in evidence.parameters if p.root == parameter.root and p.registered]
-    return parameter.registered and not any(p.requires_grad for p in model)
 
 
 def _raised(evidence: Evidence, message: str) -> bool:

@@ -141,7 +141,7 @@ def check(evidence: Evidence) -> Iterator[Finding]:
     step = broken_at(evidence)
     if step is None:
         return
-    broken = [parameter for parameter in evidence.parameters if _is_broken(evidence, parameter)]
+    broken = [p for p in evidence.parameters if p.requires_grad and _is_broken(evidence, p)]
     if broken:
         yield _broken_parameters(evidence, step, broken)
     elif any(has_broken_loss(each) for each in evidence.steps):
@@ -216,7 +216,7 @@ def _birth(evidence: Evidence, step: int, hit: list[Parameter]) -> _Birth:
     weights = evidence.matrices.read(step, Role.WEIGHT)
     if not weights:
         return _unrecorded(f"step {step} was not recorded in full, so where it arose is not known")
-    if any(each.nonfinite for each in weights.values()):
+    if any(p.requires_grad and p.id in weights and weights[p.id].nonfinite for p in evidence.parameters):
         return _already_broken(evidence, step)
     loss = next((each.loss for each in evidence.steps if each.id == step), None)
     if (loss is None and _first_broken_output(evidence, step)) or (loss is not None and not math.isfinite(loss)):

@@ -21,7 +21,8 @@ must have made at least three steps; a program that updates everything by hand h
 - The whole model is held by no optimizer: a warning, as a loss with weights of its own and a network that only scores
   outputs look alike.
 - What was left out runs in eval mode while the rest trains, or was loaded with `load_state_dict` and is a part of its
-  own, or most of the model: an info. That is how one fine-tunes a head.
+  own, or most of the model: an info. That is how one fine-tunes a head. So it is where optimizers hold nothing but
+  tensors outside of any module, such as an image or a latent code that is fitted through a model.
 
 A bare `nn.Parameter` outside of any module counts as a model of its own, and is an error. So is a model beside
 optimizers of which none holds anything that gets a gradient: they were given the wrong tensors.
@@ -133,7 +134,10 @@ def _finding(evidence: Evidence, group: Sequence[Parameter]) -> Finding:
             f"{who} got a gradient in {reached} of {passes(walked)}, but no optimizer holds {it}: "
             f"`{optimizer.name}` holds {_instead(evidence, siblings)}"
         ),
-        fix=f"Give {it} to `{optimizer.name}` where it is made, or call requires_grad_(False) on what is to stay",
+        fix=(
+            f"Give {it} to `{optimizer.name}`, where it is made or by add_param_group, or call requires_grad_(False) "
+            "on what is to stay"
+        ),
         evidence={
             "reached": reached,
             "backward_passes": walked,
@@ -157,7 +161,7 @@ def _instead(evidence: Evidence, siblings: Sequence[Parameter]) -> str:
     if siblings:
         return "the others"
     if not _is_idle(evidence):
-        return "other models only"
+        return "other tensors only"
     replaced = any(parameter.stale for parameter in evidence.parameters if is_stepped(evidence, parameter))
     return "what the model has replaced" if replaced else "only parameters that got none"
 
@@ -184,10 +188,11 @@ def _severity(evidence: Evidence, group: Sequence[Parameter], siblings: Sequence
 
 
 def _is_auxiliary(evidence: Evidence, group: Sequence[Parameter]) -> bool:
-    """Return whether the modules of the group run in eval mode while something that an optimizer steps trains."""
-    modes = _modes(evidence, group)
+    """Return whether the group only serves what is trained: an input is, or its modules alone run in eval mode."""
     trained = [parameter for parameter in evidence.parameters if is_stepped(evidence, parameter)]
-    return modes == {False} and True in _modes(evidence, trained)
+    if not any(parameter.root for parameter in trained):
+        return True
+    return _modes(evidence, group) == {False} and _modes(evidence, trained) != {False}
 
 
 def _modes(evidence: Evidence, parameters: Sequence[Parameter]) -> set[bool]:

@@ -192,17 +192,17 @@ def _fix(parameter: Parameter, *, in_layer: bool) -> str:
             if in_layer
             else f"Make {attribute} an nn.Parameter"
         )
-    *outer, inner = _containers(parameter, in_layer=in_layer)
-    nesting = "".join(f"nn.{container} of " for container in outer)
-    return f"Make {attribute} an {nesting}nn.{inner}, so that `parameters()` finds what it holds"
+    return f"Make {attribute} an {_container(parameter, in_layer=in_layer)}, so that `parameters()` finds what it holds"
 
 
-def _containers(parameter: Parameter, *, in_layer: bool) -> list[str]:
-    """Return the classes to use, outermost first: two where a tensor lies in a container in a container."""
+def _container(parameter: Parameter, *, in_layer: bool) -> str:
+    """Return the class to use, with the one inside it where a tensor lies in a container in a container."""
     kind = parameter.held_in.capitalize()
+    if in_layer:
+        return f"nn.Module{kind}"
+    if parameter.order is None:  # never called: it may be a layer or the container itself that holds the tensor
+        return f"nn.Module{kind}, or an nn.Parameter{kind} if it holds bare parameters"
     start = f"{parameter.module}.{parameter.attribute}." if parameter.module else f"{parameter.attribute}."
     path = parameter.name.partition(start)[2].split(".")
-    if in_layer:
-        return [f"Module{kind}"]
     inner = "List" if path[-1].isdecimal() else "Dict"
-    return [f"Module{kind}", f"Parameter{inner}"] if len(path) > 1 else [f"Parameter{kind}"]
+    return f"nn.Module{kind} of nn.Parameter{inner}" if len(path) > 1 else f"nn.Parameter{kind}"

@@ -183,7 +183,7 @@ def _fix(optimizer: Optimizer, *, constructed: float, on_purpose: bool) -> str:
     if constructed == 0:
         return f"Give `{optimizer.name}` a learning rate above 0"
     if not optimizer.scheduler:
-        return "Set the rate from its first value, not from its last: a factor at every step takes it to 0"
+        return f"Correct the code that sets the rate of `{optimizer.name}`: no scheduler took it there"
     return (
         f"Step `{optimizer.scheduler}` as often as its lengths are counted: it made "
         f"{counted(optimizer.scheduler_steps, 'step')} in {counted(optimizer.steps, 'step')} of `{optimizer.name}`"
