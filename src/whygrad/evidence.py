@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Protocol
 
-from whygrad.model import Event, Module, Optimizer, Output, Parameter, Role, RunInfo, Statistics, Step, Total
+from whygrad.model import Cut, Event, Module, Optimizer, Output, Parameter, Role, RunInfo, Statistics, Step, Total
 
 
 class Matrices(Protocol):
@@ -56,6 +56,7 @@ class Evidence:
     info: RunInfo
     modules: tuple[Module, ...] = ()
     parameters: tuple[Parameter, ...] = ()
+    cuts: tuple[Cut, ...] = ()
     outputs: tuple[Output, ...] = ()
     optimizers: tuple[Optimizer, ...] = ()
     steps: tuple[Step, ...] = ()
@@ -81,6 +82,10 @@ class Evidence:
     def parameters_in_order(self) -> tuple[Parameter, ...]:
         """Return the parameters in forward order: nearest to the input first; those of uncalled modules last."""
         return tuple(sorted(self.parameters, key=lambda p: (p.order is None, p.order or 0, p.id)))
+
+    def cuts_of(self, parameter: Parameter) -> tuple[Cut, ...]:
+        """Return the places where the path to a parameter is cut, nearest to the parameter first."""
+        return tuple(sorted((c for c in self.cuts if c.parameter == parameter.id), key=lambda c: (c.distance, c.id)))
 
     def total(self, role: Role, tensor: int) -> Total | None:
         """Return the totals of a parameter or output over all recorded steps, or None if never recorded."""

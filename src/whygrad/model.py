@@ -42,6 +42,33 @@ class Role(StrEnum):
     OUTPUT_GRADIENT = "output_gradient"  # the gradient of the loss with respect to that output
 
 
+class PathEnd(StrEnum):
+    """What became, in the traced steps, of the path from a parameter to the loss."""
+
+    REACHED = "reached"  # the graph of some backward pass reached it
+    CUT = "cut"  # its values reach the loss, but the graph is cut on every way
+    IGNORED = "ignored"  # it is used, and nothing computed from it reaches the loss
+    UNUSED = "unused"  # no operation took it
+    NON_LEAF = "non-leaf"  # it is the output of an operation, so `.grad` is never filled
+    FROZEN = "frozen"  # requires_grad is False
+    UNDEFINED = "undefined"  # in the graph, but the gradient that came back was None
+    CLEARED = "cleared"  # it had a gradient, which was cleared before the step
+    RESTRICTED = "restricted"  # backward(inputs=...) or autograd.grad did not ask for it
+
+
+class CutKind(StrEnum):
+    """How a path is cut."""
+
+    DETACH = "detach"  # detach()
+    DATA = "data"  # .data
+    VALUE = "value"  # left torch as a number, a list or an array: item(), float(), tolist(), numpy()
+    COPY = "copy"  # copied into a fresh tensor: torch.tensor(x), nn.Parameter(x), from_numpy, deepcopy
+    NO_GRAD = "no-grad"  # computed while grad mode was off
+    NONDIFFERENTIABLE = "nondifferentiable"  # an operation without a derivative, or with one that is 0 everywhere
+    CUSTOM = "custom"  # an autograd.Function that returns no gradient
+    OVERWRITTEN = "overwritten"  # its value was replaced in place or through `.data`
+
+
 STATISTICS: tuple[str, ...] = (
     "count",
     "sum",
@@ -198,11 +225,31 @@ class Parameter:
     rows: int = 0  # size of dimension 0 of a tensor of two or more dimensions
     silent_rows: int = 0  # of those: gradient exactly zero in every recorded step
     loaded: bool = False  # its value came from load_state_dict
+    path: PathEnd | None = None  # None: no backward pass was traced
+    ends_at: Place | None = None  # where the path ends, unless it is cut: the last use, or the operation that made it
+    ends_with: str = ""  # the operation there
 
     @property
     def numel(self) -> int:
         """Return the number of elements."""
         return math.prod(self.shape)
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """A place where the path of the gradient to a parameter ends, found in traced steps."""
+
+    id: int
+    parameter: int  # id
+    kind: CutKind
+    operation: str  # "argmax", "detach", "item"
+    place: Place | None = None  # of the operation
+    reentry: Place | None = None  # where a value that left torch comes back
+    mode: str = ""  # what switched grad mode off: "torch.no_grad()", "@torch.no_grad() on encode"
+    mode_at: Place | None = None  # and where
+    inferred: bool = False  # linked by value or by the source's text, not by identity
+    distance: int = 0  # operations between the parameter and the cut
+    steps: int = 1  # traced steps it was found in
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,6 +326,11 @@ class Raised:
     type: str  # class name
     message: str
     place: Place | None = None  # innermost user line of its traceback
+    reason: str = ""  # which of autograd's errors it is, a slug of `probe.postmortem`; "" for any other error
+    tensor: str = ""  # name of the tensor it is about, where one is known
+    operation: str = ""  # the operation that made that tensor, or wrote it, as the reason says
+    made_at: Place | None = None  # where the tensor was made
+    changed_at: Place | None = None  # where it was written in place, or its graph was first used up
 
 
 @dataclass(frozen=True, slots=True)

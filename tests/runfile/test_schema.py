@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from whygrad.model import Event, Parameter, Place, Role, RunInfo, Statistics, Step, Total
+from whygrad.model import CutKind, Event, Parameter, PathEnd, Place, Role, RunInfo, Statistics, Step, Total
 from whygrad.runfile.rows import columns_of, from_meta, from_rows, to_meta, to_rows, upsert
 from whygrad.runfile.schema import DDL, TABLES, Table
 
@@ -47,6 +47,8 @@ def values(hint: Any) -> st.SearchStrategy[Any]:
         str: st.text(),
         bool: st.booleans(),
         Role: st.sampled_from(Role),
+        PathEnd: st.sampled_from(PathEnd),
+        CutKind: st.sampled_from(CutKind),
     }
     return simple[hint]
 

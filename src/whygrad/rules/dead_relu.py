@@ -278,7 +278,8 @@ def _finding(verdicts: Sequence[_Verdict]) -> Finding:
     end = death.end
     hit = dict.fromkeys(parameter for verdict in verdicts for parameter in verdict.blocked)
     blocked = sorted(hit, key=lambda parameter: (parameter.order or 0, parameter.id))
-    relus = named(dict.fromkeys(verdict.death.name for verdict in verdicts))
+    first = sorted(verdicts, key=lambda verdict: (verdict.death.end.since, verdict.death.feeder.order))
+    relus = named(dict.fromkeys(verdict.death.name for verdict in first))
     subject = relus if death.relu is not None else f"the ReLU behind {relus}"
     when = "from the first recorded step on" if end.since == end.first else f"since step {end.since}"
     return Finding(
@@ -295,8 +296,7 @@ def _finding(verdicts: Sequence[_Verdict]) -> Finding:
             "recorded_steps": end.recorded,
             "relus": len(verdicts),
             "parameters": len(blocked),
-            "largest_update": reason.update,
-            "at_step": reason.step,
+            **({"largest_update": reason.update, "at_step": reason.step} if reason.step is not None else {}),
         },
     )
 

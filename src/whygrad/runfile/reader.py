@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 from whygrad.errors import RunFileError
 from whygrad.evidence import Evidence
-from whygrad.model import Event, Module, Optimizer, Output, Parameter, Place, Step, Total
+from whygrad.model import Cut, Event, Module, Optimizer, Output, Parameter, Place, Step, Total
 from whygrad.runfile.connection import Source, damaged
 from whygrad.runfile.matrices import FileMatrices
 from whygrad.runfile.rows import columns_of, from_meta, from_rows
@@ -60,6 +60,7 @@ def read_evidence(path: Path, *, with_steps: bool = True) -> Evidence:
             info=from_meta(meta),
             modules=read(Module),
             parameters=read(Parameter),
+            cuts=read(Cut),
             outputs=read(Output),
             optimizers=read(Optimizer),
             steps=read(Step),

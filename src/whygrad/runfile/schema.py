@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from whygrad.model import Event, Module, Optimizer, Output, Parameter, Step, Total
+from whygrad.model import Cut, Event, Module, Optimizer, Output, Parameter, Step, Total
 
 APPLICATION_ID = 0x57485947  # "WHYG": tells a run file from other SQLite databases
 
@@ -37,6 +37,7 @@ class Table:
 TABLES: dict[type, Table] = {
     Module: Table("module"),
     Parameter: Table("parameter"),
+    Cut: Table("cut"),
     Output: Table("output"),
     Optimizer: Table("optimizer"),
     Step: Table("step"),
@@ -116,7 +117,25 @@ CREATE TABLE parameter (
     changed_outside      INTEGER,  -- steps between which its value changed without an optimizer step of its own
     rows                 INTEGER,  -- size of dimension 0 of a tensor of two or more dimensions
     silent_rows          INTEGER,  -- of those: gradient exactly zero in every recorded step
-    loaded               INTEGER   -- its value came from load_state_dict
+    loaded               INTEGER,  -- its value came from load_state_dict
+    path                 TEXT,     -- what became of its path to the loss in traced steps; NULL: none was traced
+    ends_at              INTEGER,  -- where the path ends, unless it is cut
+    ends_with            TEXT      -- the operation there
+);
+
+-- Places where the path of the gradient to a parameter ends, found in traced steps.
+CREATE TABLE cut (
+    id         INTEGER PRIMARY KEY,
+    parameter  INTEGER NOT NULL,  -- id
+    kind       TEXT NOT NULL,     -- detach, data, value, copy, no-grad, nondifferentiable, custom, overwritten
+    operation  TEXT NOT NULL,
+    place      INTEGER,           -- of the operation
+    reentry    INTEGER,           -- where a value that left torch comes back
+    mode       TEXT,              -- what switched grad mode off
+    mode_at    INTEGER,           -- and where
+    inferred   INTEGER,           -- linked by value or by the source's text, not by identity
+    distance   INTEGER,           -- operations between the parameter and the cut
+    steps      INTEGER            -- traced steps it was found in
 );
 
 -- Tensors that modules return.

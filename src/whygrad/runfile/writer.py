@@ -21,6 +21,7 @@ from whygrad.errors import RunFileError
 from whygrad.model import (
     HISTOGRAM_BINS,
     STATISTICS,
+    Cut,
     Event,
     Module,
     Optimizer,
@@ -75,8 +76,8 @@ class RunWriter:
         self._buffered = 0  # bytes, roughly
         self._limit = BUFFER_BYTES
 
-    def put(self, fact: Module | Parameter | Output | Optimizer) -> None:
-        """Store what is known now of a module, parameter, output or optimizer, in place of what was known of its id."""
+    def put(self, fact: Module | Parameter | Cut | Output | Optimizer) -> None:
+        """Store what is known now of a module, a parameter and so on, in place of what was known of its id."""
         self._put_all((fact,))
 
     def put_events(self, events: Iterable[Event]) -> None:
