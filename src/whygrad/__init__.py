@@ -36,6 +36,10 @@ _HOMES = {
 __all__ = ["Finding", "Run", "Severity", "WhygradError", "compare", "explain", "load", "tap", "watch"]
 
 
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]
+
+
 def __getattr__(name: str) -> object:
     if name not in _HOMES:
         msg = f"module 'whygrad' has no attribute {name!r}"

@@ -299,3 +299,21 @@ def test_dtypes_without_statistics_are_named_in_a_note(tmp_path):
     evidence = watched(tmp_path, program)
 
     assert any("complex64" in note for note in evidence.info.notes)
+
+
+READS = """
+import torch
+hidden = torch.ones(2, requires_grad=True) * 2
+for _ in range(3):
+    hidden.sum().backward(retain_graph=True)
+    print(hidden.grad)
+"""
+
+
+def test_torchs_warning_about_an_intermediates_grad_names_the_programs_line(plain_run, whygrad_run):
+    plain, seen = plain_run(READS), whygrad_run(READS)
+
+    assert plain.stderr.count("UserWarning") == 1
+    assert "train.py:6: UserWarning" in plain.stderr
+    assert seen.stderr.startswith(plain.stderr)
+    assert seen.slugs == ["intermediate-grad"]

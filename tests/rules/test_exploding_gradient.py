@@ -157,7 +157,9 @@ def test_heavy_tails_that_end_in_nan_are_an_error():
 
 
 @pytest.mark.parametrize(
-    "gradient", [at(5, 50.0, 1.0), 600.0, at(5, 600.0, 100.0)], ids=["bounded", "large throughout", "short tail"]
+    "gradient",
+    [at(5, 50.0, 1.0), 600.0, at(5, 600.0, 100.0), lambda step: 6000.0 / (step + 1) ** 3],
+    ids=["bounded", "large throughout", "short tail", "large at the start"],
 )
 def test_recurrent_gradients_that_are_bounded_or_large_throughout_are_silent(gradient):
     assert found({(G, "rnn.weight_hh_l0"): gradient}, RECURRENT) == []

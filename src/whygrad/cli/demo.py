@@ -97,7 +97,7 @@ def _run(folder: Path, activation: str, depth: int, steps: int) -> Path:
 def _answer(runs: tuple[Path, Path], activations: list[str], shown: Page) -> str:
     a, b = load(runs[0]), load(runs[1])
     tables = [
-        f"{name}\n{statistics_table(run, width=shown.width, color=shown.color)}\n"
+        f"{name}\n{statistics_table(run, width=shown.width, color=shown.color, outputs=False)}\n"
         for name, run in zip(activations, (a, b), strict=True)
     ]
     comparison = compare(a, b).render(color=shown.color, width=shown.width)

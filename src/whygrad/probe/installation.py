@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import warnings
 from collections.abc import Callable
@@ -15,7 +16,7 @@ from torch.optim import lr_scheduler
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
 from whygrad.probe.patches import Patches, observed
-from whygrad.probe.source import Site
+from whygrad.probe.source import PACKAGE, Site
 from whygrad.probe.tracebacks import clean_traceback
 
 if TYPE_CHECKING:
@@ -189,6 +190,14 @@ def _patch_modules(session: Session, patches: Patches) -> None:
 
     def showwarning(message: Any, category: Any, filename: str, lineno: int, *args: Any, **kwargs: Any) -> None:
         if str(message).startswith(_NON_LEAF_WARNING):
+            frame = next(session.user.frames(sys._getframe(1)), None)
+            if frame is not None and os.path.abspath(filename).startswith(PACKAGE):
+                # torch blames the innermost Python frame, which is the tracer's: give the warning to the program's line
+                names = frame.f_globals
+                registry = names.setdefault("__warningregistry__", {})
+                where = (frame.f_code.co_filename, frame.f_lineno, names.get("__name__"))
+                warnings.warn_explicit(message, category, *where, registry)
+                return
             noted(filename, lineno)
         show(message, category, filename, lineno, *args, **kwargs)
 

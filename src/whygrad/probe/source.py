@@ -24,7 +24,7 @@ from whygrad.model import Place
 
 EXCERPT_LINES = 2  # neighbours shown on each side
 
-_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _TORCH = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep
 _LIBRARIES = tuple(
     {
@@ -68,7 +68,7 @@ class UserCode:
         path = os.path.abspath(file)
         if path == self._script:
             return True
-        if path.startswith((_PACKAGE, _TORCH)):
+        if path.startswith((PACKAGE, _TORCH)):
             return False
         if (
             self._home is not None

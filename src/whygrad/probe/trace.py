@@ -137,6 +137,9 @@ class Tracer(TorchFunctionMode):
 
     def _observe(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
         if func == _GET_GRAD:
+            globals().pop(
+                "__warningregistry__", None
+            )  # torch's warning is about the program's line: never silence it here
             if result is None and _is_intermediate(args[0]):
                 self._on_grad_read(args[0], self._here())
             return

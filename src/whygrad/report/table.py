@@ -64,14 +64,14 @@ def _row(name: str, kind: str, total: Total | None) -> Row:
     return Row(name, kind, total.steps, s.mean, s.std, s.mean_abs, l2, largest, s.zero_share, int(s.nans), int(s.infs))
 
 
-def statistics_table(run: RunView, width: int = 80, color: bool = False) -> str:
+def statistics_table(run: RunView, width: int = 80, color: bool = False, *, outputs: bool = True) -> str:
     """Return the statistics as text, ending with a newline; names are clipped to keep to the width (from 72 on)."""
     table = rows(run.evidence)
     parameters = [row for row in table if row.kind == "parameter"]
-    outputs = [row for row in table if row.kind == "output" and row.steps]
+    returned = [row for row in table if row.kind == "output" and row.steps]
     lines = [*_section("gradient of parameters", parameters, width, color=color)]
-    if outputs:
-        lines += ["", *_section("gradient of module outputs", outputs, width, color=color)]
+    if outputs and returned:
+        lines += ["", *_section("gradient of module outputs", returned, width, color=color)]
     return "\n".join(lines) + "\n"
 
 

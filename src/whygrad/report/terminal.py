@@ -1,7 +1,7 @@
 """The verdict for a terminal or a log.
 
     whygrad: 1 error: 2 of 4 parameters do not learn
-             200 steps (50 recorded), overhead 1.8%
+             200 steps (50 recorded), whygrad took 1.1 s of 62.0 s
 
     error unused-parameter: `head.weight` (+1) got no gradient in any of 200 steps
       --> train.py:41 in __init__
@@ -12,7 +12,7 @@
       fix:     use `head` in forward(), or delete it
       page:    whygrad rule unused-parameter
 
-    saved .whygrad/train-20261130T071200-4242
+    run .whygrad/train-20261130T071200-4242
     next: whygrad rule unused-parameter
 
 Written by hand, not with rich: a verdict has to be there in a tenth of a second, and names out of the user's program
@@ -66,13 +66,13 @@ def _head(run: RunView, *, color: bool, width: int) -> Iterator[str]:
 
 
 def _facts(info: RunInfo, ranks: int) -> str:
-    """Return "200 steps (50 recorded), 4 ranks, overhead 1.8%"."""
+    """Return "200 steps (50 recorded), 4 ranks, whygrad took 1.1 s of 62.0 s"."""
     steps = plural(info.steps, "step")
     facts = [f"{steps} ({info.recorded_steps} recorded)" if info.steps else steps]
     if ranks > 1:
         facts.append(plural(ranks, "rank"))
     if info.duration_s > 0 and math.isfinite(info.own_s):
-        facts.append(f"overhead {100 * info.own_s / info.duration_s:.1f}%")
+        facts.append(f"whygrad took {info.own_s:.1f} s of {info.duration_s:.1f} s")
     return ", ".join(facts)
 
 
@@ -98,7 +98,7 @@ def _body(finding: Finding, evidence: Evidence, *, color: bool, width: int) -> I
     yield from _labelled("numbers", _numbers(finding), width)
     yield from _labelled("fix", finding.fix, width)
     yield from _labelled("also", _also(finding.also), width)
-    yield from _labelled("causes", _consequences(finding.consequences, known), width)
+    yield from _labelled("explains", _consequences(finding.consequences, known), width)
     yield from _labelled("page", f"whygrad rule {finding.rule}", width)
 
 
@@ -163,8 +163,7 @@ def _tail(run: RunView) -> Iterator[str]:
     follow = [f"whygrad rule {run.findings[0].rule}"] if run.findings else []
     if run.path is not None:
         path = short_path(run.path)
-        yield from ("", f"saved {path}")
-        follow.append(f"whygrad report {path}")
+        yield from ("", f"run {path}")
     elif follow:
         yield ""
     if follow:

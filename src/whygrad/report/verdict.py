@@ -156,7 +156,15 @@ def _healthy(evidence: Evidence) -> str:
     held = any(parameter.optimizers for parameter in parameters)
     learning = sum(_learns(parameter, held=held) for parameter in parameters)
     done = "learn" if evidence.info.steps else "get a gradient, but no step was seen"
-    return f"{_of(learning, len(parameters))} {done}"
+    lost = sum(_waits(parameter) for parameter in parameters)
+    unexplained = f"; {plural(lost, 'parameter')} that an optimizer holds never got a gradient" if lost else ""
+    return f"{_of(learning, len(parameters))} {done}{unexplained}"
+
+
+def _waits(parameter: Parameter) -> bool:
+    """Return whether a parameter that is to be trained got no gradient at any step."""
+    trained = parameter.optimizers and parameter.requires_grad and parameter.steps
+    return bool(trained and not parameter.gradient_steps)
 
 
 def _learns(parameter: Parameter, *, held: bool) -> bool:

@@ -5,6 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from itertools import takewhile
+from pathlib import PurePath
+
+from whygrad.model import Place
 
 
 def named(names: Iterable[str]) -> str:
@@ -32,3 +35,8 @@ def shared_parts(names: Iterable[str]) -> int:
 def number(value: float) -> str:
     """Return a number with three significant digits: "0", "12", "0.00123", "1.2e-09", "NaN"."""
     return "NaN" if math.isnan(value) else f"{value:.3g}"
+
+
+def at(place: Place | None) -> str:
+    """Return " at train.py:31", or nothing where no place is known."""
+    return "" if place is None else f" at {PurePath(place.file).name}:{place.line}"

@@ -21,7 +21,7 @@ Three ways to grow, in steps before the first NaN or Inf:
   changes by more than its own size (at the first step: it is above a million, changes a weight by a thousand times its
   size, and NaN or Inf follows);
 - over time: a weight that is used at least four times in one pass (or lies in an RNN) has a gradient of more than 100
-  times its own L2 norm, and 10 times the median of all steps: heavy tails, because long sequences make it worse;
+  times its own L2 norm, and 10 times the median of the steps before: heavy tails, because long sequences make it worse;
 - over depth: the L2 norm of the gradients of module outputs is more than 1,000 times larger in the first third of the
   modules than in the last, and more than 10 times from each third to the next.
 
@@ -161,21 +161,26 @@ def _together(evidence: Evidence) -> list[list[tuple[Parameter, ...]]]:
 
 
 def _steps(evidence: Evidence, broken: int | None) -> list[int]:
-    """Return the steps to look at: a sample, those shortly before the end, all if the sample misses the outliers."""
-    recorded = [s for s in evidence.matrices.steps(Role.GRADIENT) if broken is None or s < broken]
+    """Return the steps to look at: a sample, those shortly before the end, and outliers that the sample misses."""
     sampled = [step for step in evidence.sample(Role.GRADIENT) if broken is None or step < broken]
+    recorded = evidence.matrices.steps(Role.GRADIENT)
     if broken is not None:
-        return sorted({*sampled, *recorded[-_LAST_STEPS:]})
-    return recorded if _misses_outliers(evidence, sampled) else sampled
+        return sorted({*sampled, *[step for step in recorded if step < broken][-_LAST_STEPS:]})
+    return sorted({*sampled, *_outliers(evidence, sampled, recorded)})
 
 
-def _misses_outliers(evidence: Evidence, sampled: Sequence[int]) -> bool:
-    known: dict[int, float] = {}
+def _outliers(evidence: Evidence, sampled: Sequence[int], recorded: Sequence[int]) -> Iterator[int]:
+    """Yield the steps with gradients far above all sampled ones; the totals tell whether there are any."""
+    largest: dict[int, float] = {}
     for step in sampled:
         for key, measured in evidence.matrices.read(step, Role.GRADIENT).items():
-            known[key] = max(known.get(key, 0.0), measured.max_abs)
-    totals = ((evidence.total(Role.GRADIENT, key), largest) for key, largest in known.items())
-    return any(total is not None and total.statistics.max_abs > _TAIL * largest > 0 for total, largest in totals)
+            largest[key] = max(largest.get(key, 0.0), measured.max_abs)
+    totals = ((evidence.total(Role.GRADIENT, key), known) for key, known in largest.items())
+    if any(total is not None and total.statistics.max_abs > _TAIL * known > 0 for total, known in totals):
+        for step in recorded:
+            gradients = evidence.matrices.read(step, Role.GRADIENT)
+            if any(measured.max_abs > _TAIL * largest.get(key, math.inf) for key, measured in gradients.items()):
+                yield step
 
 
 def _read(evidence: Evidence, role: Role, steps: Sequence[int]) -> Samples:
@@ -276,19 +281,21 @@ def _heavy(
     evidence: Evidence, group: Sequence[Parameter], recorded: Mapping[Role, Samples]
 ) -> tuple[Parameter, list[float]] | None:
     """Return the reused weight with the largest gradient against its own norm, and that ratio step by step."""
-    found = [(p, _ratios(p, recorded)) for p in group if len(p.shape) > 1 and _is_reused(evidence, p)]
-    heavy = [(p, ratios) for p, ratios in found if _has_heavy_tail(ratios)]
+    ratios = ((p, _ratios(p, recorded)) for p in group if len(p.shape) > 1)
+    heavy = [(p, found) for p, found in ratios if _has_heavy_tail(found) and _is_reused(evidence, p)]
     return max(heavy, key=lambda pair: max(pair[1]), default=None)
 
 
 def _ratios(parameter: Parameter, recorded: Mapping[Role, Samples]) -> list[float]:
     gradients, weights = (recorded[role].get(parameter.id, {}) for role in (Role.GRADIENT, Role.WEIGHT))
-    return [each.l2 / weights[step].l2 for step, each in gradients.items() if step in weights and weights[step].l2 > 0]
+    both = [step for step in sorted(gradients) if step in weights and weights[step].l2 > 0]
+    return [ratio for step in both if (ratio := gradients[step].l2 / weights[step].l2) > 0]
 
 
 def _has_heavy_tail(ratios: Sequence[float]) -> bool:
-    positive = [ratio for ratio in ratios if ratio > 0]
-    return len(positive) >= _MIN_STEPS and max(positive) > max(_HEAVY, _TAIL * median(positive))
+    """Return whether a gradient stands out from those before it; at the start of a run they may be large and fall."""
+    later = range(_MIN_STEPS - 1, len(ratios))
+    return any(ratios[step] > max(_HEAVY, _TAIL * median(ratios[:step])) for step in later)
 
 
 def _recurred(evidence: Evidence, parameter: Parameter, ratios: Sequence[float], *, broken: int | None) -> Finding:

@@ -140,10 +140,12 @@ def check(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _regions(evidence: Evidence, model: Sequence[Parameter]) -> Iterator[tuple[Parameter, ...]]:
-    """Yield the stretches, in forward order, of parameters that always got zeros."""
+    """Yield the stretches, in forward order, of parameters that always got zeros; a bias alone is a mere shift."""
     stretch: list[Parameter] = []
+    weights = _learning_weights(evidence)
     for parameter in model:
-        if _is_zero(evidence, Role.GRADIENT, parameter.id) and _shifted_weight(evidence, parameter) is None:
+        shift = _is_bias(evidence, parameter) and _layer(parameter) in weights
+        if _is_zero(evidence, Role.GRADIENT, parameter.id) and not shift:
             stretch.append(parameter)
         elif stretch:
             yield tuple(stretch)
@@ -237,9 +239,8 @@ def _cancelled(evidence: Evidence, model: Sequence[Parameter]) -> Iterator[Findi
     """Yield the place where the gradients of everything before it cancel to rounding."""
     gradients = samples(evidence, Role.OUTPUT_GRADIENT)
     outputs = [output for output in outputs_of(evidence, model[0].root) if output.id in gradients]
-    for position in range(1, len(outputs)):
+    for position, ratios in _passed_on(outputs, gradients).items():
         before, after = outputs[:position], outputs[position]
-        ratios = _ratios(gradients, before, after)
         largest = evidence.total(Role.OUTPUT, before[-1].id)
         if not _is_rounding(ratios) or largest is None or largest.statistics.max_abs > _FLAT:
             continue
@@ -250,13 +251,16 @@ def _cancelled(evidence: Evidence, model: Sequence[Parameter]) -> Iterator[Findi
         return
 
 
-def _ratios(gradients: Samples, before: Sequence[Output], after: Output) -> list[float]:
-    """Return, step by step, the largest gradient of the outputs before against that of the output after."""
-    found = []
-    for step, arriving in gradients[after.id].items():
-        passed = [gradients[output.id][step].l2 for output in before if step in gradients[output.id]]
-        if passed and arriving.l2 > 0:
-            found.append(max(passed) / arriving.l2)
+def _passed_on(outputs: Sequence[Output], gradients: Samples) -> dict[int, list[float]]:
+    """Return position -> step by step, the largest gradient of all outputs before against that of this output."""
+    found: dict[int, list[float]] = {}
+    for step in sorted({step for output in outputs for step in gradients[output.id]}):
+        largest = 0.0
+        for position, output in enumerate(outputs):
+            size = gradients[output.id][step].l2 if step in gradients[output.id] else 0.0
+            if size > 0 and largest > 0:
+                found.setdefault(position, []).append(largest / size)
+            largest = max(largest, size)
     return found
 
 
@@ -286,9 +290,10 @@ def _rounding(
 def _shifts(evidence: Evidence) -> Iterator[Finding]:
     """Yield the biases that shift what is shifted back."""
     gradients = samples(evidence, Role.GRADIENT)
+    weights = _learning_weights(evidence)
     found: list[tuple[Parameter, float]] = []
     for parameter in evidence.parameters_in_order:
-        weight = _shifted_weight(evidence, parameter)
+        weight = weights.get(_layer(parameter)) if _is_bias(evidence, parameter) else None
         ratios = [] if weight is None else _against(gradients, parameter, weight)
         if len(ratios) >= _MIN_STEPS and max(ratios) < _SHIFT and _cancels(evidence, parameter):
             found.append((parameter, max(ratios)))
@@ -296,15 +301,18 @@ def _shifts(evidence: Evidence) -> Iterator[Finding]:
         yield _shift(group, place, max(ratio for parameter, ratio in found if parameter in group))
 
 
-def _shifted_weight(evidence: Evidence, parameter: Parameter) -> Parameter | None:
-    """Return the weight that a bias belongs to, if that one learns."""
-    if parameter.attribute != "bias" or len(parameter.shape) != 1 or not is_taught(evidence, parameter):
-        return None
-    same = (p for p in evidence.parameters if p.root == parameter.root and p.module == parameter.module)
-    weight = next((p for p in same if p.attribute == "weight" and p.order == parameter.order), None)
-    if weight is None or len(weight.shape) < 2 or _is_zero(evidence, Role.GRADIENT, weight.id):
-        return None
-    return weight
+def _layer(parameter: Parameter) -> tuple[str, str, int | None]:
+    return parameter.root, parameter.module, parameter.order
+
+
+def _learning_weights(evidence: Evidence) -> dict[tuple[str, str, int | None], Parameter]:
+    """Return the weights of layers that get a gradient."""
+    weights = (p for p in evidence.parameters if p.attribute == "weight" and len(p.shape) > 1)
+    return {_layer(weight): weight for weight in weights if not _is_zero(evidence, Role.GRADIENT, weight.id)}
+
+
+def _is_bias(evidence: Evidence, parameter: Parameter) -> bool:
+    return parameter.attribute == "bias" and len(parameter.shape) == 1 and is_taught(evidence, parameter)
 
 
 def _against(gradients: Samples, bias: Parameter, weight: Parameter) -> list[float]:

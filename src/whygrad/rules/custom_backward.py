@@ -1,0 +1,183 @@
+"""`encoder.weight` (+1) got no gradient in 100 steps: `Round.backward` at train.py:14 returns none for it.
+
+## What it looks for
+
+Parameters that were to learn, behind an `autograd.Function` whose `backward` gives them no gradient, or only zeros; and
+modules with a method `backward`, which nothing calls.
+
+## Why it does not learn
+
+A custom `autograd.Function` replaces what autograd would do: what its `backward` returns is the gradient, right or not.
+It has to return one value per argument of `forward`, in their order. `None` in place of a tensor ends the path, and the
+parameter's `.grad` stays None; zeros reach it and change nothing. Arguments that went in as `x.detach()`, or through
+`ctx` only, are no arguments for autograd.
+
+Only `autograd.Function` works like this. A method `backward` of an `nn.Module` is an ordinary method: autograd
+differentiates `forward` and never looks at it, so a gradient that it should scale, reverse or clip passes unchanged.
+
+## What it measures
+
+In the traced steps: calls of `autograd.Function` on the way from a parameter to the loss, and the gradient that came
+back. Over the whole run: no step at which the parameter had a gradient, or one that was exactly zero in every recorded
+step (of at least three). That the numbers of a gradient are wrong is not measured, and may be meant (a gradient
+reversal): `torch.autograd.gradcheck` tells.
+
+For modules, a warning: the class defines `backward` with an argument for the gradient, it was called in forward, and
+the program's gradients come from autograd.
+
+## Example
+
+```python bad
+import torch
+from torch import nn
+
+
+class Round(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x.round()
+
+    @staticmethod
+    def backward(ctx, grad):
+        return None  # custom-backward
+
+
+torch.manual_seed(0)
+encoder, head = nn.Linear(4, 8), nn.Linear(8, 1)
+parameters = [*encoder.parameters(), *head.parameters()]
+optimizer = torch.optim.SGD(parameters, lr=0.1)
+for _ in range(5):
+    code = Round.apply(encoder(torch.randn(16, 4)))
+    loss = (head(code) - 1).pow(2).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+```
+
+## Fix
+
+Return the gradient of each argument, in the order of `forward`, and test it with `torch.autograd.gradcheck`.
+
+```python good
+import torch
+from torch import nn
+
+
+class Round(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x.round()
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad
+
+
+torch.manual_seed(0)
+encoder, head = nn.Linear(4, 8), nn.Linear(8, 1)
+parameters = [*encoder.parameters(), *head.parameters()]
+optimizer = torch.optim.SGD(parameters, lr=0.1)
+for _ in range(5):
+    code = Round.apply(encoder(torch.randn(16, 4)))
+    loss = (head(code) - 1).pow(2).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+```
+
+## When it is fine
+
+`None` for an argument that needs no gradient. A function that stops the gradient on purpose, in front of a part that no
+optimizer holds. A module whose `backward` the program calls by itself.
+
+## See also
+
+[detached](detached.md): cut by an operation of PyTorch. [zero-gradient](zero-gradient.md): zeros from elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from whygrad.evidence import Evidence
+from whygrad.model import Cut, CutKind, Event, Finding, Module, Parameter, PathEnd, Severity
+from whygrad.rules._base import rule
+from whygrad.rules._paths import cut_finding, groups, is_meant, is_without_gradient, numbers, watched
+from whygrad.rules._select import by_line, names
+from whygrad.rules._text import at, named
+
+_SLUG = "custom-backward"
+_OF_MODULE = "module_backward"  # event: a module that ran has a method of that name
+_FIX = "Return the gradient of every argument of forward, in their order, and test it with torch.autograd.gradcheck"
+
+
+@rule(
+    _SLUG,
+    title="A backward written by hand gives no gradient",
+    severity=Severity.ERROR,
+    since="0.1.0",
+    explains=("unreached-parameter", "unused-parameter", "zero-gradient", "vanishing-gradient", "update-too-small"),
+)
+def check(evidence: Evidence) -> Iterator[Finding]:
+    """Yield one finding for each function that returns no gradient, and for each method that is never called."""
+    for severity, group in groups(evidence, lambda cut: cut.kind is CutKind.CUSTOM, lambda c: c.mode_at or c.place):
+        yield cut_finding(_SLUG, evidence, severity, group, _what(group.cut), _FIX)
+    lost = [p for p in evidence.parameters_in_order if _is_lost(evidence, p)]
+    for _, parameters in by_line(lost, lambda parameter: parameter.ends_at):
+        yield _undefined(parameters)
+    yield from (_method(evidence, event) for event in _methods(evidence))
+
+
+def _what(cut: Cut) -> str:
+    function = f"`{cut.operation}`" if cut.operation else "an autograd.Function"
+    return f"{function}, called{at(cut.place)}, returns none for it from its backward{at(cut.mode_at)}"
+
+
+def _is_lost(evidence: Evidence, parameter: Parameter) -> bool:
+    """Return whether the graph reached a parameter and brought None, and no cut says where."""
+    undefined = parameter.path is PathEnd.UNDEFINED and is_without_gradient(parameter)
+    known = parameter.ends_with and not parameter.ends_with.startswith("Compiled")  # what was compiled is not seen
+    return bool(undefined and known) and not evidence.cuts_of(parameter) and is_meant(evidence, parameter)
+
+
+def _undefined(group: tuple[Parameter, ...]) -> Finding:
+    first = group[0]
+    return Finding(
+        rule=_SLUG,
+        severity=Severity.ERROR,
+        tensors=names(group),
+        place=first.ends_at,
+        message=f"{named(names(group))} got no gradient{watched(group)}: backward of `{first.ends_with}`"
+        f"{at(first.ends_at)} returns none for it",
+        fix=_FIX,
+        evidence={**numbers(group), "operation": first.ends_with},
+    )
+
+
+def _methods(evidence: Evidence) -> list[Event]:
+    return [] if not evidence.info.backwards else list(evidence.events_of(_OF_MODULE))
+
+
+def _method(evidence: Evidence, event: Event) -> Finding:
+    module = next((m for m in evidence.modules if event.subject in (m.name, f"{m.root}.{m.name}")), None)
+    before = _called_before(evidence, module)
+    what = f"`{module.type}`" if module is not None else f"`{event.subject}`"
+    return Finding(
+        rule=_SLUG,
+        severity=Severity.WARNING,
+        tensors=tuple(event.detail.get("tensors", ())) or names(before),
+        place=event.place,
+        message=f"`{event.subject}` is an nn.Module: its `backward`{at(event.place)} is never called, and the gradient "
+        "passes as forward alone defines it",
+        fix=f"Make {what} a torch.autograd.Function, or change the gradient with `Tensor.register_hook`",
+        evidence={"calls": 0 if module is None else module.calls, "backward_passes": evidence.info.backwards},
+        also=(module.made_at,) if module is not None and module.made_at is not None else (),
+    )
+
+
+def _called_before(evidence: Evidence, module: Module | None) -> list[Parameter]:
+    """Return the parameters that a gradient reaches after it passed a module, as far as the order of calls tells."""
+    if module is None or module.order is None:
+        return []
+    model = [p for p in evidence.parameters_in_order if p.root == module.root and p.reached]
+    return [p for p in model if p.order is not None and p.order < module.order]

@@ -1,0 +1,146 @@
+"""`mixer.weight` (+1) got no gradient in 40 steps: `mixer` ran under `torch.no_grad()` at train.py:31.
+
+## What it looks for
+
+Parameters that were to learn, whose path to the loss runs through a stretch that was computed while grad mode was off:
+under `torch.no_grad()`, `torch.inference_mode()` or after `torch.set_grad_enabled(False)`.
+
+## Why it does not learn
+
+While grad mode is off, operations record nothing: their results do not require grad, whatever went in. Backward ends
+there. The switch may stand far from the line that suffers: in a decorator, in a caller, or in a helper that calls
+`torch.set_grad_enabled(False)` and never switches it on again, for the whole process. A tensor that was made under
+`inference_mode` cannot even be used later: "Inference tensors cannot be saved for backward".
+
+## What it measures
+
+In the traced steps: the operations that depend on a parameter, that the loss depends on, and that ran while grad mode
+was off, with the line that switched it. Over the whole run: backward passes that reached the parameter (none), and
+steps at which it had a gradient (none).
+
+Teachers, target networks and features are computed under `no_grad` on purpose: nothing is said while another path
+brings the parameter a gradient, where no optimizer holds it, or where its value moves without an optimizer. It is an
+info for what runs in eval mode, or was loaded with `load_state_dict`, while the rest trains.
+
+## Example
+
+```python bad
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+encoder, head = nn.Linear(4, 8), nn.Linear(8, 1)
+model = nn.Sequential(encoder, head)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+for _ in range(5):
+    with torch.no_grad():  # no-grad-region
+        hidden = encoder(torch.randn(16, 4)).relu()
+    loss = (head(hidden) - 1).pow(2).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+```
+
+## Fix
+
+End the region before the first line that is to be differentiated, or give the decorator to the evaluation only.
+
+```python good
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+encoder, head = nn.Linear(4, 8), nn.Linear(8, 1)
+model = nn.Sequential(encoder, head)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+for _ in range(5):
+    hidden = encoder(torch.randn(16, 4)).relu()
+    loss = (head(hidden) - 1).pow(2).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+```
+
+## When it is fine
+
+A part that is to stay as it is, and that the optimizer was given by a `model.parameters()`. Leave it out there, or call
+`requires_grad_(False)` on it.
+
+## See also
+
+[detached](detached.md): a value taken out of the graph. [reentrant-checkpoint](reentrant-checkpoint.md): grad mode is
+off inside a reentrant checkpoint.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from whygrad.evidence import Evidence
+from whygrad.model import Cut, CutKind, Finding, Raised, Severity
+from whygrad.rules._base import rule
+from whygrad.rules._paths import cut_finding, groups, is_checkpoint, raised_for
+from whygrad.rules._text import at, named
+
+_SLUG = "no-grad-region"
+_INFERENCE = "inference-tensor"
+
+
+@rule(
+    _SLUG,
+    title="What should learn is computed while grad mode is off",
+    severity=Severity.ERROR,
+    since="0.1.0",
+    explains=(
+        "unreached-parameter",
+        "unused-parameter",
+        "zero-gradient",
+        "constant-loss",
+        "no-backward",
+        "no-step",
+        "ddp-unused-parameter",
+        "update-too-small",
+    ),
+)
+def check(evidence: Evidence) -> Iterator[Finding]:
+    """Yield one finding for each switch that keeps parameters from learning."""
+    for severity, group in groups(evidence, _is_mine, lambda cut: cut.mode_at or cut.place):
+        yield cut_finding(_SLUG, evidence, severity, group, _what(group.cut), _fix(group.cut))
+    raised = raised_for(evidence, _INFERENCE)
+    if raised is not None:
+        yield _inference(raised)
+
+
+def _is_mine(cut: Cut) -> bool:
+    return cut.kind is CutKind.NO_GRAD and not is_checkpoint(cut)
+
+
+def _what(cut: Cut) -> str:
+    computed = f"`{cut.operation}`{at(cut.place)} ran" if cut.operation else f"what is computed{at(cut.place)} runs"
+    if not cut.mode:
+        return f"{computed} while grad mode was off"
+    return f"{computed} under `{cut.mode}`{at(cut.mode_at)}"
+
+
+def _fix(cut: Cut) -> str:
+    if "set_grad_enabled" in cut.mode:
+        return "Switch grad mode off with `with torch.no_grad():` around what needs it, which switches it on again"
+    mode = f"`{cut.mode}`" if cut.mode else "the region without gradients"
+    return f"Take what is to learn out of {mode}"
+
+
+def _inference(raised: Raised) -> Finding:
+    tensors = (raised.tensor,) if raised.tensor else ()
+    what = named(tensors) if tensors else "a tensor"
+    return Finding(
+        rule=_SLUG,
+        severity=Severity.ERROR,
+        tensors=tensors,
+        place=raised.made_at or raised.place,
+        message=f"{what} was made under inference_mode{at(raised.made_at)}, so backward cannot use it{at(raised.place)}",
+        fix="Use torch.no_grad() there in place of inference_mode, or clone() the tensor outside of it",
+        evidence={"raised": raised.type, "reason": raised.reason, "operation": raised.operation},
+        also=(raised.place,) if raised.made_at is not None and raised.place is not None else (),
+    )

@@ -1,0 +1,159 @@
+"""`aux.weight` (+1) is used, but nothing computed from it reaches the loss: no gradient in 200 steps.
+
+## What it looks for
+
+Parameters that take part in forward, while the loss does not depend on the result.
+
+## Why it does not learn
+
+Backward starts at the loss and visits what the loss was computed from. A layer whose output is returned and not used,
+overwritten by the next line, or a loss term that was computed and never added, is not on the way: `.grad` stays None,
+and the optimizer passes over it without a word. DistributedDataParallel stops at such a parameter.
+
+## What it measures
+
+In the traced steps: operations that took the parameter (some), and whether the value of the loss depends on any of them
+(it does not, not even through a cut). Over the whole run: backward passes that reached it (none of at least three), and
+steps at which it had a gradient (none). Others of the same model were reached. The place is the last operation that
+uses what was computed from the parameter.
+
+It is a warning where an optimizer holds the parameter, which shows that it was meant to learn, else an info. A program
+that `torch.autograd.grad` stopped with "One of the differentiated Tensors appears to not have been used in the graph",
+or DistributedDataParallel with "Expected to have finished reduction", is an error.
+
+## Example
+
+```python bad
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+body, head, aux = nn.Linear(4, 8), nn.Linear(8, 1), nn.Linear(8, 1)
+model = nn.ModuleList([body, head, aux])
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+for _ in range(5):
+    hidden = body(torch.randn(16, 4)).relu()
+    main = head(hidden)
+    side = aux(hidden)  # unreached-parameter
+    loss = (main - 1).pow(2).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+```
+
+## Fix
+
+Use the result: add the missing term to the loss, or return the right tensor. If it is not needed, do not compute it.
+
+```python good
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+body, head, aux = nn.Linear(4, 8), nn.Linear(8, 1), nn.Linear(8, 1)
+model = nn.ModuleList([body, head, aux])
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+for _ in range(5):
+    hidden = body(torch.randn(16, 4)).relu()
+    main = head(hidden)
+    side = aux(hidden)
+    loss = (main - 1).pow(2).mean() + (side + 1).pow(2).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+```
+
+## When it is fine
+
+A head whose output only goes to the log, the pooler of a library's model. Keep it away from the optimizer, or put
+`# whygrad: ignore[unreached-parameter]` on the line.
+
+## See also
+
+[unused-parameter](unused-parameter.md): no operation takes it. [detached](detached.md): the loss uses the result, and
+the graph is cut.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from whygrad.evidence import Evidence
+from whygrad.model import Finding, Parameter, PathEnd, Place, Raised, Severity
+from whygrad.rules._base import rule
+from whygrad.rules._paths import is_without_gradient, numbers, raised_for, watched
+from whygrad.rules._select import by_line, has_moved, names
+from whygrad.rules._text import at, named
+
+_SLUG = "unreached-parameter"
+_MIN_PASSES = 3
+_UNUSED_INPUT = "unused-input"
+_DDP = "ddp-unused"
+
+
+@rule(
+    _SLUG,
+    title="A parameter is used, but the loss does not depend on the result",
+    severity=Severity.ERROR,
+    since="0.1.0",
+    explains=("zero-gradient", "ddp-unused-parameter"),
+)
+def check(evidence: Evidence) -> Iterator[Finding]:
+    """Yield one finding for each line at which results are dropped."""
+    raised = raised_for(evidence, _UNUSED_INPUT)
+    if raised is not None:
+        yield _unused_input(raised)
+    ddp = raised_for(evidence, _DDP) is not None
+    trained = {parameter.root for parameter in evidence.parameters if parameter.reached or parameter.gradient_steps}
+    ignored = [p for p in evidence.parameters_in_order if p.root in trained and _is_ignored(evidence, p, ddp=ddp)]
+    for severity, held in ((Severity.ERROR if ddp else Severity.WARNING, True), (Severity.INFO, False)):
+        chosen = [parameter for parameter in ignored if bool(parameter.optimizers) is held]
+        for place, group in by_line(chosen, lambda parameter: parameter.ends_at or parameter.used_at):
+            yield _finding(group, place, severity)
+
+
+def _is_ignored(evidence: Evidence, parameter: Parameter, *, ddp: bool) -> bool:
+    dropped = parameter.path is PathEnd.IGNORED and is_without_gradient(parameter)
+    learnable = parameter.registered and parameter.requires_grad and not parameter.stale
+    seen = ddp or parameter.walked >= _MIN_PASSES
+    return dropped and learnable and seen and not has_moved(evidence, parameter)
+
+
+def _finding(group: Sequence[Parameter], place: Place | None, severity: Severity) -> Finding:
+    who, operation = named(names(group)), group[0].ends_with
+    last = f" (last: `{operation}`)" if operation else ""
+    made = dict.fromkeys(p.made_at for p in group if p.made_at is not None and p.made_at != place)
+    return Finding(
+        rule=_SLUG,
+        severity=severity,
+        tensors=names(group),
+        place=place,
+        message=(
+            f"{who} {'is' if len(group) == 1 else 'are'} used, but nothing computed from {_it(group)}{last} reaches the "
+            f"loss: no gradient{watched(group)}"
+        ),
+        fix=f"Let the loss depend on what {who} computes{at(place)}, or do not compute it",
+        evidence={**numbers(group), "operation": operation, "uses": max(p.uses or 0 for p in group)},
+        also=tuple(made),
+    )
+
+
+def _it(group: Sequence[Parameter]) -> str:
+    return "it" if len(group) == 1 else "them"
+
+
+def _unused_input(raised: Raised) -> Finding:
+    tensors = (raised.tensor,) if raised.tensor else ()
+    what = named(tensors) if tensors else "one of the inputs"
+    return Finding(
+        rule=_SLUG,
+        severity=Severity.ERROR,
+        tensors=tensors,
+        place=raised.place,
+        message=f"what autograd.grad differentiates does not depend on {what}, made{at(raised.made_at)}: it raised",
+        fix=f"Compute the output from {what} itself, not from a copy, or pass allow_unused=True if that is meant",
+        evidence={"raised": raised.type, "reason": raised.reason},
+        also=(raised.made_at,) if raised.made_at is not None else (),
+    )
