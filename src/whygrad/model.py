@@ -208,6 +208,7 @@ class Parameter:
     stale: bool = False  # an optimizer holds it, no module does any more, and a module once did
     requires_grad: bool = True  # at the end of the run
     made_at: Place | None = None  # user line that made it (or the layer it belongs to)
+    written_at: Place | None = None  # user line that last wrote its value in place before its first step
     assigned_at: Place | None = None  # user line that put it, or the container it lies in, on its module
     frozen_at: Place | None = None  # user line that last set requires_grad to False
     order: int | None = None  # forward order of the module that holds it

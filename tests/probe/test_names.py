@@ -208,6 +208,23 @@ def test_uses_and_freezes_are_traced(tmp_path):
     assert found["a.bias"].frozen_steps == 2
 
 
+def test_modules_and_initial_values_have_their_lines(tmp_path):
+    def program():
+        model = nn.Sequential(
+            nn.Linear(3, 3),
+            nn.ReLU(),
+        )
+        nn.init.constant_(model[0].weight, 0.5)
+        return fit(model)
+
+    evidence = watched(tmp_path, program)
+
+    found = by_name(evidence)
+    assert found["0.weight"].written_at.code == "nn.init.constant_(model[0].weight, 0.5)"
+    assert found["0.bias"].written_at == found["0.bias"].made_at
+    assert {m.type: m.made_at.code for m in evidence.modules}["ReLU"] == "nn.ReLU(),"
+
+
 def test_parameters_that_torch_swaps_stay_tracked(tmp_path):
     def program():
         model = Net()

@@ -165,6 +165,17 @@ def _patch_modules(session: Session, patches: Patches) -> None:
         for parameter in args[0].parameters():
             (session.parameters.get(parameter) or session.parameters.birth(parameter)).loaded = True
 
+    def constructed(args: tuple[Any, ...], _kwargs: Any, _result: Any) -> None:
+        session.registry.note(args[0], _here(session, skip=args[0]))
+
+    def initialised(args: tuple[Any, ...], kwargs: dict[str, Any], _result: Any) -> None:
+        tensor = args[0] if args else kwargs.get("tensor")
+        if isinstance(tensor, nn.Parameter):
+            session.note_written(tensor, _here(session))
+
+    for name in [name for name in vars(nn.init) if name.endswith("_") and not name.startswith("_")]:
+        patches.observe(nn.init, name, after=wrap("modules", initialised))
+    patches.observe(nn.Module, "__init__", after=wrap("modules", constructed))
     patches.observe(nn.Module, "load_state_dict", after=wrap("modules", loaded))
 
     def release(args: tuple[Any, ...], _kwargs: Any) -> None:

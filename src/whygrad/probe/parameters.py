@@ -39,6 +39,7 @@ class Tracked:
     stale: bool = False
     requires_grad: bool = True
     made: Site | None = None
+    written: Site | None = None
     assigned_at: Place | None = None
     frozen: Site | None = None
     order: int | None = None
@@ -78,6 +79,7 @@ class Tracked:
             stale=self.stale,
             requires_grad=self.requires_grad,
             made_at=place_or_none(self.made),
+            written_at=place_or_none(self.written),
             assigned_at=self.assigned_at,
             frozen_at=place_or_none(self.frozen),
             order=self.order,
@@ -104,6 +106,7 @@ class Birth:
 
     ref: weakref.ref[torch.Tensor]
     site: Site | None = None
+    written: Site | None = None
     attribute: str = ""
     frozen: Site | None = None
     loaded: bool = False
@@ -182,7 +185,7 @@ class ParameterTable:
             birth = self._births.get(id(tensor))
             if birth is not None and birth.ref() is tensor:
                 entry.made, entry.attribute = birth.site, birth.attribute
-                entry.frozen, entry.loaded = birth.frozen, birth.loaded
+                entry.frozen, entry.loaded, entry.written = birth.frozen, birth.loaded, birth.written
                 entry.stale = bool(birth.attribute)  # until a module is found that holds it
             self._by_id[id(tensor)] = entry
             self._count += 1

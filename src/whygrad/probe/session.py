@@ -75,7 +75,12 @@ class Session:
         self.outputs = OutputRecorder(self.registry, self.guard)
         self.events = EventLog()
         self.tracer = Tracer(
-            self.user, self.guard, lambda: self.outputs.depth > 0, self.note_intermediate_read, self.note_frozen
+            self.user,
+            self.guard,
+            in_module=lambda: self.outputs.depth > 0,
+            on_intermediate_grad_read=self.note_intermediate_read,
+            on_freeze=self.note_frozen,
+            on_write=self.note_written,
         )
         self.training = Training(self, Budget(options.overhead, options.every))
         self.notes: list[str] = []
@@ -191,6 +196,12 @@ class Session:
         """Remember the line that switched `requires_grad` off."""
         entry = self.parameters.get(tensor) or self.parameters.birth(tensor)
         entry.frozen = site
+
+    def note_written(self, tensor: torch.Tensor, site: Site | None) -> None:
+        """Remember the line that last wrote a parameter before its first step: its initialisation."""
+        entry = self.parameters.get(tensor) or self.parameters.birth(tensor)
+        if not getattr(entry, "steps", 0):
+            entry.written = site
 
     def flush(self) -> None:
         """Bring the run file up to date, for a report while the program goes on."""

@@ -62,9 +62,11 @@ class Tracer(TorchFunctionMode):
         self,
         user: UserCode,
         guard: Guard,
+        *,
         in_module: Callable[[], bool],
         on_intermediate_grad_read: Callable[[torch.Tensor, Site | None], None],
         on_freeze: Callable[[torch.Tensor, Site | None], None],
+        on_write: Callable[[torch.Tensor, Site | None], None],
     ) -> None:
         super().__init__()
         self.active = False
@@ -76,6 +78,7 @@ class Tracer(TorchFunctionMode):
         self._in_module = in_module
         self._on_grad_read = on_intermediate_grad_read
         self._on_freeze = on_freeze
+        self._on_write = on_write
         self._note = guard.wrap("tracer", self._observe)
 
     def switch_on(self) -> None:
@@ -147,6 +150,10 @@ class Tracer(TorchFunctionMode):
             if not args[0].requires_grad:
                 self._on_freeze(args[0], self._here())
             return
+        if _writes(func):
+            target = args[0] if args else next(iter(kwargs.values()), None)  # nn.init hands its tensor over by name
+            if isinstance(target, nn.Parameter):
+                self._on_write(target, self._here())
         outputs = [tensor for tensor in _flat(result) if _is_intermediate(tensor)]
         leaves = [tensor for tensor in _flat((args, kwargs)) if tensor.requires_grad and not _is_intermediate(tensor)]
         if not outputs and not (leaves and self._in_module()):
@@ -166,6 +173,11 @@ class Tracer(TorchFunctionMode):
             use = self.uses[id(leaf)] = Use(weakref.ref(leaf), 0, site)
         use.count += 1
         use.site = site
+
+
+def _writes(func: Any) -> bool:
+    name = getattr(func, "__name__", "")
+    return name == "__setitem__" or (name.endswith("_") and not name.endswith("__"))
 
 
 def _is_intermediate(tensor: torch.Tensor) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
@@ -48,7 +49,9 @@ def _counting(finding: Finding, further: int) -> str:
     if further == 0 or not finding.tensors:
         return finding.message
     name = f"`{finding.tensors[0]}`"
-    return finding.message.replace(name, f"{name} (+{further})", 1)
+    counted = re.compile(re.escape(name) + r"( \(\+\d+\))?")  # a rule may count already
+    total = len(finding.tensors) - 1 + further
+    return counted.sub(lambda _: f"{name} (+{total})", finding.message, count=1)
 
 
 def fold(found: Sequence[Finding], rules: Rules, parameters: frozenset[str]) -> list[Finding]:

@@ -312,7 +312,7 @@ def _reason(evidence: Evidence, death: _Death, blocked: Sequence[Parameter]) -> 
     weights = [parameter for parameter in blocked if len(parameter.shape) > 1]
     if weights and all(_starts_at_zero(evidence, weight) for weight in weights):
         fix = "Start the layer before the ReLU at small random values"
-        return _Reason(place, ", because its weights start at zero", fix, step, update)
+        return _Reason(weights[-1].written_at or place, ", because its weights start at zero", fix, step, update)
     fix = "Use an activation that passes a gradient below zero (LeakyReLU, GELU), or none on an output"
     return _Reason(place, "", fix, step, update)
 

@@ -188,7 +188,7 @@ def _recorded(evidence: Evidence, parameter: Parameter) -> int:
 def _cause(evidence: Evidence, region: tuple[Parameter, ...], *, whole: bool) -> _Cause:
     flat = [p for p in region if len(p.shape) > 1 and _is_zero(evidence, Role.WEIGHT, p.id)]
     if flat:
-        place, _ = max(by_line(flat, lambda p: p.made_at), key=lambda group: len(group[1]))
+        place, _ = max(by_line(flat, lambda p: p.written_at or p.made_at), key=lambda group: len(group[1]))
         what = f"{named(names(flat))} {'is' if len(flat) == 1 else 'are'} zero too, and a product of zeros stays zero"
         return _Cause(what, "Start at most one factor of a product at zero, the other at small random values", place)
     last = region[-1]

@@ -101,6 +101,7 @@ CREATE TABLE parameter (
     stale                INTEGER,  -- an optimizer holds it, no module does any more, and a module once did
     requires_grad        INTEGER,  -- at the end of the run
     made_at              INTEGER,  -- user line that made it, or the layer it belongs to
+    written_at           INTEGER,  -- user line that last wrote its value in place before its first step
     assigned_at          INTEGER,  -- user line that put it, or the container it lies in, on its module
     frozen_at            INTEGER,  -- user line that last set requires_grad to False
     "order"              INTEGER,  -- forward order of the module that holds it

@@ -1,0 +1,207 @@
+"""What an error of autograd's leaves to read: the frames of its traceback, the graph they hold, and names for tensors.
+
+All of it is read as it lies there: no attribute is looked up in a way that runs code of the program, and no saved
+tensor is unpacked.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from types import FrameType, SimpleNamespace
+from typing import TYPE_CHECKING, Any, Protocol
+
+import torch
+from torch import nn
+
+from whygrad.model import Place
+from whygrad.probe.journal import Call, Journal
+from whygrad.probe.modules import ModuleRegistry, NamedModule
+from whygrad.probe.optimizers import OptimizerTable
+from whygrad.probe.parameters import ParameterTable
+from whygrad.probe.source import Site, UserCode, local_names, place_or_none
+from whygrad.probe.statements import assigned, attributes, short_name, statement_at
+
+if TYPE_CHECKING:
+    from whygrad.probe.training import Training
+
+_DEPTH = 4  # attributes of items of attributes
+_ITEMS = 20_000  # values looked at, in all
+_ROOTS = ("t_outputs", "tensors", "outputs")  # what torch calls the tensors that backward starts from
+
+
+class Watcher(Protocol):
+    """What is asked of the session."""
+
+    user: UserCode
+    registry: ModuleRegistry
+    parameters: ParameterTable
+    optimizers: OptimizerTable
+    training: Training
+    journal: Journal
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What is known about the tensor that an error is about."""
+
+    tensor: str = ""
+    operation: str = ""
+    made_at: Place | None = None
+    changed_at: Place | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A tensor that the program still holds, and the name of what holds it."""
+
+    tensor: torch.Tensor
+    name: str
+
+
+class Failure:
+    """One error, read once."""
+
+    def __init__(self, watcher: Watcher, error: BaseException) -> None:
+        self.watcher = watcher
+        self.error = error
+        self.text = str(error)
+        self.site = watcher.user.of_traceback(error.__traceback__)
+        self.frames: list[FrameType] = []  # outermost first
+        trace = error.__traceback__
+        while trace is not None:
+            self.frames.append(trace.tb_frame)
+            trace = trace.tb_next
+
+    @property
+    def journal(self) -> Journal:
+        """Return the records of the run."""
+        return self.watcher.journal
+
+    @property
+    def place(self) -> Place | None:
+        """Return the innermost line of the user's in the traceback."""
+        return place_or_none(self.site)
+
+    @cached_property
+    def names(self) -> dict[str, object]:
+        """Return what the innermost function of the user's sees: its own names over those of its module."""
+        for frame in reversed(self.frames):
+            if self.watcher.user.owns(frame.f_code):
+                return {**frame.f_globals, **local_names(frame)}
+        return {}
+
+    @cached_property
+    def library_names(self) -> list[dict[str, object]]:
+        """Return the local names of the frames that the user's line led into, innermost first."""
+        found: list[dict[str, object]] = []
+        for frame in reversed(self.frames):
+            if self.watcher.user.owns(frame.f_code):
+                break
+            found.append(local_names(frame))
+        return found
+
+    def in_library(self, *names: str) -> object:
+        """Return the value of the first of these local names that a frame below the user's line has."""
+        for local in self.library_names:
+            for name in names:
+                if local.get(name) is not None:
+                    return local[name]
+        return None
+
+    def roots(self) -> list[torch.Tensor]:
+        """Return the tensors that the failed backward pass started from."""
+        value = self.in_library(*_ROOTS)
+        return [value] if isinstance(value, torch.Tensor) else [t for t in _items(value) if isinstance(t, torch.Tensor)]
+
+    # -- names ------------------------------------------------------------------------------------------------------
+
+    def name(self, tensor: torch.Tensor) -> str:
+        """Return the name of a tensor; "" if the program does not hold it any more."""
+        return self.parameter_name(tensor) or self.name_where(lambda held: held is tensor)
+
+    def parameter_name(self, tensor: torch.Tensor) -> str:
+        """Return the qualified name of a parameter or buffer of a model; "" for any other tensor."""
+        tracked = self.watcher.parameters.get(tensor)
+        if tracked is not None and tracked.names:
+            return tracked.fact(prefixed=len(self.watcher.parameters.roots()) > 1).name
+        return next((held.name for held in self._in_modules if held.tensor is tensor), "")
+
+    def name_where(self, is_meant: Callable[[torch.Tensor], bool]) -> str:
+        """Return the name of the first tensor that the program holds and that is meant; "" if there is none."""
+        return next((held.name for held in self.held if is_meant(held.tensor)), "")
+
+    def made_name(self, call: Call | None, position: int = 0) -> str:
+        """Return the variable or attribute that a call's line gives its result."""
+        if call is None or call.site is None:
+            return ""
+        return short_name(assigned(statement_at(call.site), position))
+
+    @cached_property
+    def held(self) -> list[Held]:
+        """Return the tensors that the program holds: attributes before variables, outer ones before inner ones."""
+        search = _Search(self.watcher.user)
+        variables: list[Held] = []
+        for frame in self.frames:
+            if self.watcher.user.owns(frame.f_code):
+                for name, value in local_names(frame).items():
+                    variables += search.under(name, value)
+        return [*self._in_modules, *search.attributes, *variables]
+
+    @cached_property
+    def _in_modules(self) -> list[Held]:
+        found: list[Held] = []
+        for named in self.watcher.registry.tree():
+            for attribute, value in attributes(named.module).items():
+                if isinstance(value, torch.Tensor):
+                    found.append(Held(value, self._qualified(named, attribute)))
+                elif not isinstance(value, nn.Module | dict):
+                    found += [Held(item, self._qualified(named, attribute)) for item in _tensors(value)]
+        return found
+
+    def _qualified(self, named: NamedModule, attribute: str) -> str:
+        prefixed = len(self.watcher.parameters.roots()) > 1
+        return ".".join(filter(None, (named.label if prefixed else "", named.name, attribute)))
+
+
+class _Search:
+    """Goes through what variables hold; `attributes` collects what lies in attributes of the user's objects."""
+
+    def __init__(self, user: UserCode) -> None:
+        self.attributes: list[Held] = []
+        self._user = user
+        self._seen: set[int] = set()
+        self._left = _ITEMS
+
+    def under(self, name: str, value: object, depth: int = _DEPTH) -> Iterator[Held]:
+        """Yield the tensors in a variable and in its containers, under the variable's name."""
+        if isinstance(value, torch.Tensor):
+            yield Held(value, name)
+            return
+        if isinstance(value, nn.Module) or depth == 0 or self._left <= 0 or id(value) in self._seen:
+            return
+        for item in _items(value):
+            self._left -= 1
+            yield from self.under(name, item, depth - 1)
+        if self._is_users(value):
+            self._seen.add(id(value))
+            for attribute, item in attributes(value).items():
+                self.attributes += self.under(attribute, item, depth - 1)
+
+    def _is_users(self, value: object) -> bool:
+        if isinstance(value, type) or callable(value) and hasattr(value, "__code__"):
+            return False
+        codes = (getattr(member, "__code__", None) for member in vars(type(value)).values())
+        return isinstance(value, SimpleNamespace) or any(code is not None and self._user.owns(code) for code in codes)
+
+
+def _items(value: object) -> list[Any]:
+    if isinstance(value, list | tuple | deque):
+        return list(value)[-_ITEMS:]
+    return list(value.values())[-_ITEMS:] if type(value) is dict else []
+
+
+def _tensors(value: object) -> list[torch.Tensor]:
+    return [item for item in _items(value) if isinstance(item, torch.Tensor)]

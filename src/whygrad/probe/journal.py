@@ -1,0 +1,220 @@
+"""What torch operations made and wrote in traced steps, and the last backward passes: the records of a post-mortem.
+
+Autograd numbers the nodes of its graph in the order they are made. A call of a torch function that moved the counter
+made the nodes in between, so a node of a broken graph leads back to the line that made it, though every tensor of that
+line is gone. The journal keeps numbers only, and no tensor, node or storage alive.
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_right
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import torch
+
+from whygrad.probe.source import Site
+
+MAX_ROWS = 200_000  # results of calls that made nodes, 24 bytes each
+MAX_WRITES = 20_000
+MAX_UNTRACKED = 20_000  # tensors made in inference mode
+PASSES = 16  # a kept graph is met again within a few passes
+MAX_PASS_NODES = 50_000
+
+_counter: Callable[[], int] = torch._C._autograd._get_sequence_nr
+_Tensor = torch.Tensor
+
+
+class Call(NamedTuple):
+    """A torch function, called from a line of the user's."""
+
+    operation: str
+    site: Site | None
+
+
+_UNSEEN = Call("", None)
+
+
+class Write(NamedTuple):
+    """An in-place write into a storage."""
+
+    storage: int
+    version: int  # of the tensor, after the write
+    counter: int  # of nodes, after the write
+    call: Call
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """A backward pass, or a call of autograd.grad, that ended well."""
+
+    site: Site | None
+    counter: int  # of nodes: those with a lower number existed when it ended
+    steps: int  # optimizer steps before it
+    nodes: frozenset[int] | None  # numbers of the nodes it went through; None: they were not looked at
+
+    def covers(self, number: int) -> bool:
+        """Return whether the pass went through a node; where its nodes are not known, whether it could have."""
+        return number < self.counter if self.nodes is None else number in self.nodes
+
+
+class Journal:
+    """The records of one session."""
+
+    def __init__(self) -> None:
+        self.passes: deque[Pass] = deque(maxlen=PASSES)
+        self._last = 0
+        self._numbers = array("Q")  # autograd's counter after a call that made nodes, one row for each result of it
+        self._storages = array("Q")  # of that result
+        self._makers = array("Q")  # index of the call
+        self._calls: list[Call] = []
+        self._indices: dict[Call, int] = {}
+        self._writes: deque[Write] = deque(maxlen=MAX_WRITES)
+        self._untracked: deque[tuple[int, Call]] = deque(maxlen=MAX_UNTRACKED)
+
+    def resume(self) -> None:
+        """Begin to observe: the nodes made since the last observed call belong to no call."""
+        self._last = _counter()
+        if not self._numbers or self._numbers[-1] < self._last:
+            self._append(self._last, 0, self._index(_UNSEEN))
+
+    def observe(
+        self,
+        function: Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        result: object,
+        here: Callable[[], Site | None],
+    ) -> None:
+        """Note a call of a torch function that has returned; `here` tells the user's line, if it is asked."""
+        number = _counter()
+        made, self._last = number != self._last, number
+        name: str = getattr(function, "__name__", "")
+        targets = _written(name, args, kwargs)
+        untracked = torch.is_inference_mode_enabled()
+        if not (made or targets or untracked):
+            return
+        call = Call(_operation(function, name), here())
+        if made:
+            for storage in [storage_key(tensor) for tensor in _tensors(result)] or [0]:
+                self._append(number, storage, self._index(call))
+        if untracked:
+            self._untracked.extend((storage_key(tensor), call) for tensor in _tensors(result))
+        for tensor in targets:
+            if not tensor.is_inference():
+                self._writes.append(Write(storage_key(tensor), tensor._version, number, call))
+
+    def note_pass(self, roots: Sequence[Any], site: Site | None, steps: int, *, walk: bool) -> None:
+        """Note a backward pass that has ended.
+
+        Args:
+            roots: The tensors it started from.
+            site: The user's line.
+            steps: Optimizer steps so far.
+            walk: Look at the nodes it went through, about a microsecond each.
+        """
+        self.passes.append(Pass(site, _counter(), steps, _numbers_of(roots) if walk else None))
+
+    def made(self, number: int) -> Call | None:
+        """Return the call that made a node, by the node's number; None if it was not observed."""
+        rows = self._rows(number)
+        call = self._calls[self._makers[rows.start]] if rows else None
+        return None if call is _UNSEEN else call
+
+    def storages(self, number: int) -> tuple[int, ...]:
+        """Return the storages of what the call that made a node returned."""
+        return tuple(self._storages[row] for row in self._rows(number))
+
+    def made_untracked(self, tensor: torch.Tensor) -> Call | None:
+        """Return the call that made a tensor in inference mode."""
+        key = storage_key(tensor)
+        return next((call for storage, call in reversed(self._untracked) if storage == key), None)
+
+    def written(self, storage: int, version: int, since: int = 0) -> Call | None:
+        """Return the call whose write gave a tensor on a storage a version; the last one, should there be several.
+
+        Args:
+            storage: Its address, which was another storage's before.
+            version: The tensor's version right after the write.
+            since: Number of the node that made the tensor: what was written earlier was written to another one.
+        """
+        for write in reversed(self._writes):
+            if write.counter <= since:
+                break
+            if write.storage == storage and write.version == version:
+                return write.call
+        return None
+
+    def _rows(self, number: int) -> range:
+        first = bisect_right(self._numbers, number)
+        if first == len(self._numbers):
+            return range(0)
+        return range(first, bisect_right(self._numbers, self._numbers[first]))
+
+    def _append(self, number: int, storage: int, maker: int) -> None:
+        columns = (self._numbers, self._storages, self._makers)
+        if len(self._numbers) >= MAX_ROWS:
+            for column in columns:
+                del column[: MAX_ROWS // 2]
+            self._makers[0] = self._index(_UNSEEN)  # it would stand for all nodes before
+        for column, value in zip(columns, (number, storage, maker), strict=True):
+            column.append(value)
+
+    def _index(self, call: Call) -> int:
+        index = self._indices.get(call)
+        if index is None:
+            index = self._indices[call] = len(self._calls)
+            self._calls.append(call)
+        return index
+
+
+def storage_key(tensor: torch.Tensor) -> int:
+    """Return the address of a tensor's storage; 0 for a tensor without, such as a sparse one."""
+    try:
+        return int(tensor.untyped_storage()._cdata)
+    except (RuntimeError, NotImplementedError):
+        return 0
+
+
+def _operation(function: Callable[..., Any], name: str) -> str:
+    """Return what the user calls a function: the attribute's name for a property, no underscores around operators."""
+    if name in ("__get__", "__set__"):
+        return str(getattr(getattr(function, "__self__", None), "__name__", name))
+    return name.strip("_") if name.startswith("__") else name
+
+
+def _written(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[torch.Tensor]:
+    """Return the tensors that a call wrote into; in-place operators reach torch as `add_`, assignments as `setitem`."""
+    if "out" in kwargs:
+        return list(_tensors(kwargs["out"]))
+    in_place = (name.endswith("_") and not name.endswith("__")) or name == "__setitem__" or kwargs.get("inplace")
+    return list(_tensors(args[0])) if in_place and args and name != "requires_grad_" else []
+
+
+def _tensors(value: object) -> Iterator[torch.Tensor]:
+    if isinstance(value, _Tensor):
+        yield value
+    elif isinstance(value, tuple | list):
+        for item in value:
+            yield from _tensors(item)
+
+
+def _numbers_of(roots: Sequence[Any]) -> frozenset[int] | None:
+    """Return the numbers of the nodes that lead from `roots` to the leaves; None if there are too many."""
+    numbers: set[int] = set()
+    seen: set[Any] = {None}
+    todo: list[Any] = [getattr(root, "grad_fn", None) for root in roots]
+    while todo:
+        node = todo.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        if len(seen) > MAX_PASS_NODES:
+            return None
+        if type(node).__name__ != "AccumulateGrad":
+            numbers.add(node._sequence_nr())
+        todo.extend(parent for parent, _ in node.next_functions)
+    return frozenset(numbers)
