@@ -67,6 +67,9 @@ class CutKind(StrEnum):
     NONDIFFERENTIABLE = "nondifferentiable"  # an operation without a derivative, or with one that is 0 everywhere
     CUSTOM = "custom"  # an autograd.Function that returns no gradient
     OVERWRITTEN = "overwritten"  # its value was replaced in place or through `.data`
+    OPAQUE = "opaque"  # inside a compiled or scripted module
+    FIRST_ORDER = "first-order"  # a gradient that was taken without create_graph
+    FROZEN = "frozen"  # requires_grad was off while it was used
 
 
 STATISTICS: tuple[str, ...] = (

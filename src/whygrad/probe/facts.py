@@ -55,6 +55,8 @@ def write_facts(session: Session, *, ended: bool = False, raised: Raised | None 
     prefixed = len(session.parameters.roots()) > 1
     for entry in session.parameters:
         writer.put(entry.fact(prefixed=prefixed))
+    for cut in session.cuts.facts():
+        writer.put(cut)
     for module in session.outputs.module_facts():
         writer.put(module)
     for output in session.outputs.output_facts(prefixed=prefixed):

@@ -7,7 +7,7 @@ tensor is unpacked.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from types import FrameType, SimpleNamespace
@@ -21,8 +21,8 @@ from whygrad.probe.journal import Call, Journal
 from whygrad.probe.modules import ModuleRegistry, NamedModule
 from whygrad.probe.optimizers import OptimizerTable
 from whygrad.probe.parameters import ParameterTable
-from whygrad.probe.source import Site, UserCode, local_names, place_or_none
-from whygrad.probe.statements import assigned, attributes, short_name, statement_at
+from whygrad.probe.source import UserCode, local_names, place_or_none
+from whygrad.probe.statements import assigned, attributes, read, short_name, statement_at, value_of, written
 
 if TYPE_CHECKING:
     from whygrad.probe.training import Training
@@ -105,16 +105,26 @@ class Failure:
 
     def in_library(self, *names: str) -> object:
         """Return the value of the first of these local names that a frame below the user's line has."""
-        for local in self.library_names:
-            for name in names:
-                if local.get(name) is not None:
-                    return local[name]
-        return None
+        return _first(self.library_names, names)
 
     def roots(self) -> list[torch.Tensor]:
         """Return the tensors that the failed backward pass started from."""
-        value = self.in_library(*_ROOTS)
-        return [value] if isinstance(value, torch.Tensor) else [t for t in _items(value) if isinstance(t, torch.Tensor)]
+        frames = (frame for frame in reversed(self.frames) if not self.watcher.user.owns(frame.f_code))
+        return tensors_of(_first((local_names(frame) for frame in frames), _ROOTS))
+
+    def operand(self, is_meant: Callable[[torch.Tensor], bool]) -> torch.Tensor | None:
+        """Return the tensor that the failed operation took and that is meant, from the frames or the source line."""
+        statement = None if self.site is None else statement_at(self.site)
+        in_source = [value_of(each, self.names) for each in (written(statement), *read(statement))]
+        for value in (*(value for names in self.library_names for value in names.values()), *in_source):
+            for tensor in tensors_of(value):
+                if is_meant(tensor):
+                    return tensor
+        return None
+
+    def made(self, tensor: torch.Tensor) -> Call | None:
+        """Return the call that made an intermediate, if it was traced."""
+        return None if tensor.grad_fn is None else self.journal.made(tensor.grad_fn._sequence_nr())
 
     # -- names ------------------------------------------------------------------------------------------------------
 
@@ -158,7 +168,7 @@ class Failure:
                 if isinstance(value, torch.Tensor):
                     found.append(Held(value, self._qualified(named, attribute)))
                 elif not isinstance(value, nn.Module | dict):
-                    found += [Held(item, self._qualified(named, attribute)) for item in _tensors(value)]
+                    found += [Held(item, self._qualified(named, attribute)) for item in tensors_of(value)]
         return found
 
     def _qualified(self, named: NamedModule, attribute: str) -> str:
@@ -191,10 +201,16 @@ class _Search:
                 self.attributes += self.under(attribute, item, depth - 1)
 
     def _is_users(self, value: object) -> bool:
-        if isinstance(value, type) or callable(value) and hasattr(value, "__code__"):
-            return False
         codes = (getattr(member, "__code__", None) for member in vars(type(value)).values())
-        return isinstance(value, SimpleNamespace) or any(code is not None and self._user.owns(code) for code in codes)
+        return type(value) is SimpleNamespace or any(code is not None and self._user.owns(code) for code in codes)
+
+
+def _first(places: Iterable[dict[str, object]], names: tuple[str, ...]) -> object:
+    for local in places:
+        for name in names:
+            if local.get(name) is not None:
+                return local[name]
+    return None
 
 
 def _items(value: object) -> list[Any]:
@@ -203,5 +219,8 @@ def _items(value: object) -> list[Any]:
     return list(value.values())[-_ITEMS:] if type(value) is dict else []
 
 
-def _tensors(value: object) -> list[torch.Tensor]:
+def tensors_of(value: object) -> list[torch.Tensor]:
+    """Return a value that is a tensor, or the tensors in a container."""
+    if isinstance(value, torch.Tensor):
+        return [value]
     return [item for item in _items(value) if isinstance(item, torch.Tensor)]

@@ -56,6 +56,7 @@ def install(session: Session) -> Callable[[], None]:
         _patch_excepthook,
     ):
         part(session, patches)
+    session.tracer.patches(patches)
     handles.extend(_global_hooks(session))
 
     def undo() -> None:
@@ -82,23 +83,32 @@ def _patch_autograd(session: Session, patches: Patches) -> None:
     wrap = session.guard.wrap
 
     def roots_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[torch.Tensor, ...]:
-        tensors = args[0] if args else kwargs.get("tensors", ())
+        tensors = args[0] if args else kwargs.get("tensors", kwargs.get("outputs", ()))
         if isinstance(tensors, torch.Tensor):
             return (tensors,)
         return tuple(t for t in tensors if isinstance(t, torch.Tensor))
 
+    def inputs_of(asked: Any) -> tuple[torch.Tensor, ...] | None:
+        if asked is None:
+            return None
+        return (asked,) if isinstance(asked, torch.Tensor) else tuple(t for t in asked if isinstance(t, torch.Tensor))
+
     def before(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        session.training.before_backward(roots_of(args, kwargs))
+        session.training.before_backward(roots_of(args, kwargs), inputs_of(kwargs.get("inputs")))
 
     def after(args: tuple[Any, ...], kwargs: dict[str, Any], _result: Any) -> None:
         session.training.after_backward(_here(session), roots_of(args, kwargs))
 
     patches.observe(torch.autograd, "backward", wrap("backward", before), wrap("backward", after))
 
+    def before_grad(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        asked = args[1] if len(args) > 1 else kwargs.get("inputs")
+        session.tracer.note_backward(roots_of(args, kwargs), inputs_of(asked), returns=True)
+
     def count_grad_call(_args: Any, _kwargs: Any, _result: Any) -> None:
         session.training.grad_calls += 1
 
-    patches.observe(torch.autograd, "grad", after=wrap("backward", count_grad_call))
+    patches.observe(torch.autograd, "grad", wrap("backward", before_grad), wrap("backward", count_grad_call))
 
 
 def _patch_optimizers(session: Session, patches: Patches) -> None:

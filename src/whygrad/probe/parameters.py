@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import nn
 
-from whygrad.model import Parameter, Place
+from whygrad.model import Parameter, PathEnd, Place
 from whygrad.probe.assignments import attribute_place
 from whygrad.probe.modules import ModuleRegistry, NamedModule, own_parameters
 from whygrad.probe.source import Site, UserCode, place_or_none
@@ -58,6 +58,10 @@ class Tracked:
     sample: torch.Tensor | None = None  # of its value at a backward pass, as long as no optimizer of its own stepped
     rows_alive: torch.Tensor | None = None  # bool, one per row: had a gradient in some recorded step
     loaded: bool = False
+    lost: bool = False  # it had a gradient, and at a later step of its optimizer it had none
+    path: PathEnd | None = None
+    ends_at: Place | None = None
+    ends_with: str = ""
 
     def fact(self, *, prefixed: bool) -> Parameter:
         """Return the facts; `prefixed` leads names by the root's."""
@@ -97,6 +101,9 @@ class Tracked:
             rows=self.shape[0] if len(self.shape) > 1 else 0,
             silent_rows=0 if alive is None else int((~alive).sum()),
             loaded=self.loaded,
+            path=self.path,
+            ends_at=self.ends_at,
+            ends_with=self.ends_with,
         )
 
 

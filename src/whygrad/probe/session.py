@@ -17,6 +17,7 @@ import torch
 
 from whygrad.model import Raised
 from whygrad.probe.budget import Budget
+from whygrad.probe.dataflow.dataflow import Dataflow
 from whygrad.probe.events import EventLog
 from whygrad.probe.facts import find_unreached_steps, merge_uses, resolve, run_info, write_facts
 from whygrad.probe.guard import Guard
@@ -24,10 +25,10 @@ from whygrad.probe.modules import ModuleRegistry
 from whygrad.probe.optimizers import OptimizerTable
 from whygrad.probe.outputs import OutputRecorder
 from whygrad.probe.parameters import ParameterTable
+from whygrad.probe.paths import CutTable, merge_paths
 from whygrad.probe.reads import describe_read, describe_warning
 from whygrad.probe.recording import Recorder
 from whygrad.probe.source import Site, UserCode, place_or_none
-from whygrad.probe.trace import Tracer
 from whygrad.probe.training import Training
 from whygrad.runfile.writer import RunWriter
 
@@ -74,13 +75,13 @@ class Session:
         self.optimizers = OptimizerTable(self.user)
         self.outputs = OutputRecorder(self.registry, self.guard)
         self.events = EventLog()
-        self.tracer = Tracer(
+        self.cuts = CutTable()
+        self.tracer = Dataflow(
             self.user,
             self.guard,
             in_module=lambda: self.outputs.depth > 0,
             on_intermediate_grad_read=self.note_intermediate_read,
             on_freeze=self.note_frozen,
-            on_write=self.note_written,
         )
         self.training = Training(self, Budget(options.overhead, options.every))
         self.notes: list[str] = []
@@ -136,6 +137,8 @@ class Session:
         if self._finished or os.getpid() != self.pid:
             return
         self._finished = True
+        if self.tracer.active:
+            self.guard.run("tracer", lambda: merge_paths(self, self.parameters.alive()))
         self._take_out()
         if error is not None:
             self.guard.run("names", lambda: self.registry.name_from(error.__traceback__))

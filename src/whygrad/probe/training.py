@@ -18,6 +18,7 @@ from whygrad.probe.modules import holder_name
 from whygrad.probe.optimizers import TrackedOptimizer, held_tensors, learning_rates
 from whygrad.probe.outputs import version_of
 from whygrad.probe.parameters import Tracked
+from whygrad.probe.paths import merge_paths
 from whygrad.probe.recording import measured
 from whygrad.probe.source import Site
 from whygrad.stats.kernel import is_supported, sample_view
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 _clock = time.perf_counter
 
 TRACED_STEPS = 3  # of each optimizer
+RETRACED_STEPS = 2  # after a gradient has disappeared
 MAX_TRACED_STEPS = 24  # in all: a program that makes optimizers for ever must not be traced for ever
 MAX_WINDOW_S = 5.0  # of our own time between two steps: a program that never steps must not be watched for ever
 FLUSH_S = 2.0
@@ -51,6 +53,7 @@ class Training:
         self._loss: float | None = None
         self._loose: dict[int, int] = {}  # id of a leaf outside all modules -> backward passes that reached it
         self._resolved = False
+        self._retrace = 0  # steps to trace because a gradient disappeared
         self._window_began_s = 0.0  # of our own time
 
     # -- windows: what is watched until the next step ---------------------------------------------------------------
@@ -68,7 +71,8 @@ class Training:
     def _wants_trace(self) -> bool:
         alive = [o for o in self._session.optimizers if o.ref() is not None]
         young = not alive or any(o.steps < TRACED_STEPS for o in alive)
-        return self.traced_steps < MAX_TRACED_STEPS and (self.steps < TRACED_STEPS or young)
+        wanted = young or self.steps < TRACED_STEPS or self._retrace > 0
+        return wanted and self.traced_steps < MAX_TRACED_STEPS
 
     def check_window(self) -> None:
         """Stop watching where no step comes: a loop that only evaluates, or never calls `step()`, has seen enough."""
@@ -87,8 +91,9 @@ class Training:
 
     # -- backward ---------------------------------------------------------------------------------------------------
 
-    def before_backward(self, roots: tuple[torch.Tensor, ...]) -> None:
+    def before_backward(self, roots: tuple[torch.Tensor, ...], inputs: tuple[torch.Tensor, ...] | None) -> None:
         """Look at the graph that a backward pass is about to run through."""
+        self._session.tracer.note_backward(roots, inputs)
         self._loss = _value(roots[0]) if roots else None
         self.check_window()
         if self.backwards == 0 or _is_power_of_two(self.backwards):
@@ -190,7 +195,14 @@ class Training:
             resolve(self._session, judge_stale=True)
         self._count(held)
         if self.recording:
-            self._session.recorder.gradients(self.steps, measured(self._session.parameters.alive(), tracked))
+            chosen = measured(self._session.parameters.alive(), tracked)
+            self._session.recorder.gradients(self.steps, chosen)
+        if self._session.tracer.active:
+            merge_paths(self._session, [e for e in self._session.parameters.alive() if self._is_asked(e, tracked)])
+
+    @staticmethod
+    def _is_asked(entry: Tracked, tracked: TrackedOptimizer) -> bool:
+        return not entry.optimizers or tracked.id in entry.optimizers
 
     def _link(self, held: list[torch.Tensor], tracked: TrackedOptimizer) -> None:
         for tensor in held:
@@ -212,6 +224,9 @@ class Training:
                 entry.last_gradient_step = self.steps
                 if entry.first_gradient_step is None:
                     entry.first_gradient_step = self.steps
+            elif entry.gradient_steps and not entry.lost:
+                entry.lost = True
+                self._retrace = RETRACED_STEPS
             version = version_of(tensor)
             entry.changed_outside += entry.version is not None and version != entry.version
             entry.version = version
@@ -222,6 +237,8 @@ class Training:
             if self.recording:
                 self._session.recorder.updates(self.steps - 1)
                 self._session.recorder.gradients(self.steps, measured(self._session.parameters.alive(), None))
+            if self._session.tracer.active:
+                merge_paths(self._session, self._session.parameters.alive())
         elif self.recording:
             self._session.recorder.updates(self.steps)
         if optimizer is not None:
@@ -258,7 +275,9 @@ class Training:
             tracked.backwards = 0
         if self._session.tracer.active:
             self.traced_steps += 1
+            self._retrace = max(0, self._retrace - 1)
             merge_uses(self._session)
+            self._session.tracer.forget()
         elapsed = _clock() - self._session.began
         self.recording = self._budget.record_next(
             steps_done=self.steps,

@@ -10,11 +10,17 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from whygrad.evidence import Evidence
-from whygrad.model import Cut, CutKind, Finding, Parameter, PathEnd, Place, Raised, Role, Severity
+from whygrad.model import Cut, CutKind, Finding, Parameter, PathEnd, Place, Role, Severity
+from whygrad.rules._raised import NO_GRADIENT, raised_for
 from whygrad.rules._select import has_moved, holder, names
 from whygrad.rules._text import counted, named, passes
 
-NO_GRADIENT = "does-not-require-grad"  # `Raised.reason` where the loss does not require grad
+FOLLOWS = (
+    *("unused-parameter", "unreached-parameter", "zero-gradient", "vanishing-gradient", "constant-loss"),
+    *("ddp-unused-parameter", "update-too-small", "decay-dominates"),
+)
+"""What a cut explains on the parameters behind it."""
+
 _MIN_ZERO_STEPS = 3
 _GONE = (PathEnd.CUT, PathEnd.IGNORED, PathEnd.UNUSED, PathEnd.UNDEFINED)
 
@@ -27,12 +33,7 @@ class Group:
     cut: Cut  # the one that most of them share
     places: tuple[Place, ...]  # the lines to look at; the first is that of `cut`
     others: tuple[Place, ...]  # where else a value passed on the way
-
-
-def raised_for(evidence: Evidence, *reasons: str) -> Raised | None:
-    """Return the exception that ended the program if it is one of these."""
-    raised = evidence.info.raised
-    return raised if raised is not None and raised.reason in reasons else None
+    severity: Severity
 
 
 def is_without_gradient(parameter: Parameter) -> bool:
@@ -60,7 +61,7 @@ def is_zero(evidence: Evidence, parameter: Parameter) -> bool:
     return total is not None and total.zero_steps == total.steps >= _MIN_ZERO_STEPS
 
 
-def cut_off(evidence: Evidence) -> list[tuple[Parameter, Cut]]:
+def stopped(evidence: Evidence) -> list[tuple[Parameter, Cut]]:
     """Return the parameters that were to learn and are cut off, in forward order, each with its nearest cut.
 
     Of an operation whose derivative is zero everywhere, the gradient is there and zero.
@@ -83,15 +84,13 @@ def _cut_of(evidence: Evidence, parameter: Parameter) -> Cut | None:
 
 
 def is_checkpoint(cut: Cut) -> bool:
-    """Return whether grad mode was off because a reentrant checkpoint ran the forward pass without it."""
-    words = f"{cut.mode} {cut.operation}".lower()
-    return cut.kind is CutKind.NO_GRAD and "checkpoint" in words
+    """Return whether grad mode was off inside a reentrant checkpoint, which is an autograd.Function."""
+    off = cut.kind in (CutKind.NO_GRAD, CutKind.CUSTOM)
+    return off and "checkpoint" in f"{cut.mode} {cut.operation}".lower()
 
 
-def groups(
-    evidence: Evidence, is_mine: Callable[[Cut], bool], line: Callable[[Cut], Place | None]
-) -> Iterator[tuple[Severity, Group]]:
-    """Yield what is cut off in the way of one rule, function by function, with how bad it is.
+def groups(evidence: Evidence, is_mine: Callable[[Cut], bool], line: Callable[[Cut], Place | None]) -> Iterator[Group]:
+    """Yield what is cut off in the way of one rule, function by function.
 
     Args:
         evidence: What to read from.
@@ -99,17 +98,16 @@ def groups(
         line: The line of a cut to look at.
     """
     found: dict[tuple[object, ...], list[tuple[Parameter, Cut]]] = {}
-    for parameter, cut in cut_off(evidence):
+    for parameter, cut in stopped(evidence):
         if is_mine(cut):
             place = line(cut)
             where = ("", "") if place is None else (place.file, place.function)
             found.setdefault((cut.kind, *where), []).append((parameter, cut))
     for members in found.values():
-        group = _group(members, line)
-        yield _severity(evidence, group), group
+        yield _group(evidence, members, line)
 
 
-def _group(members: Sequence[tuple[Parameter, Cut]], line: Callable[[Cut], Place | None]) -> Group:
+def _group(evidence: Evidence, members: Sequence[tuple[Parameter, Cut]], line: Callable[[Cut], Place | None]) -> Group:
     by_place: dict[Place | None, list[Cut]] = {}
     for _, cut in members:
         by_place.setdefault(line(cut), []).append(cut)
@@ -117,22 +115,23 @@ def _group(members: Sequence[tuple[Parameter, Cut]], line: Callable[[Cut], Place
     places = tuple(dict.fromkeys(place for place, _ in ranked if place is not None))
     passed = (place for _, cut in members for place in (cut.place, cut.mode_at, cut.reentry))
     others = dict.fromkeys(place for place in passed if place is not None and place not in places)
-    return Group(tuple(parameter for parameter, _ in members), ranked[0][1][0], places, tuple(others))
+    parameters = tuple(parameter for parameter, _ in members)
+    return Group(parameters, ranked[0][1][0], places, tuple(others), _severity(evidence, parameters))
 
 
-def _severity(evidence: Evidence, group: Group) -> Severity:
+def _severity(evidence: Evidence, cut_off: Sequence[Parameter]) -> Severity:
     """Return an info for what is kept as it is on purpose: it runs in eval mode, or was loaded as the rest was not."""
     if raised_for(evidence, NO_GRADIENT) is not None:
         return Severity.ERROR
     learning = [p for p in evidence.parameters if p.optimizers and p.gradient_steps]
-    loaded = all(p.loaded for p in group.parameters) and not all(p.loaded for p in learning)
-    modules = [holder(evidence, parameter) for parameter in group.parameters]
+    loaded = all(p.loaded for p in cut_off) and not all(p.loaded for p in learning)
+    modules = [holder(evidence, parameter) for parameter in cut_off]
     rests = all(module is not None and module.training is False for module in modules)
     wakes = any((module := holder(evidence, p)) is not None and module.training is not False for p in learning)
     return Severity.INFO if loaded or (rests and wakes) else Severity.ERROR
 
 
-def cut_finding(slug: str, evidence: Evidence, severity: Severity, group: Group, what: str, fix: str) -> Finding:
+def cut_finding(slug: str, evidence: Evidence, group: Group, what: str, fix: str) -> Finding:
     """Return the finding about a group: that no gradient came, and what cuts the path."""
     first, cut = group.parameters[0], group.cut
     who = named(names(group.parameters))
@@ -143,7 +142,7 @@ def cut_finding(slug: str, evidence: Evidence, severity: Severity, group: Group,
         state = f"the gradient of {who} is exactly zero at all {counted(total.steps, 'recorded step')}"
     return Finding(
         rule=slug,
-        severity=severity,
+        severity=group.severity,
         tensors=names(group.parameters),
         place=group.places[0] if group.places else None,
         message=f"{state}: {what}",

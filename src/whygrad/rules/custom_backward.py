@@ -102,7 +102,16 @@ from collections.abc import Iterator
 from whygrad.evidence import Evidence
 from whygrad.model import Cut, CutKind, Event, Finding, Module, Parameter, PathEnd, Severity
 from whygrad.rules._base import rule
-from whygrad.rules._paths import cut_finding, groups, is_meant, is_without_gradient, numbers, watched
+from whygrad.rules._paths import (
+    FOLLOWS,
+    cut_finding,
+    groups,
+    is_checkpoint,
+    is_meant,
+    is_without_gradient,
+    numbers,
+    watched,
+)
 from whygrad.rules._select import by_line, names
 from whygrad.rules._text import at, named
 
@@ -116,16 +125,20 @@ _FIX = "Return the gradient of every argument of forward, in their order, and te
     title="A backward written by hand gives no gradient",
     severity=Severity.ERROR,
     since="0.1.0",
-    explains=("unreached-parameter", "unused-parameter", "zero-gradient", "vanishing-gradient", "update-too-small"),
+    explains=FOLLOWS,
 )
 def check(evidence: Evidence) -> Iterator[Finding]:
     """Yield one finding for each function that returns no gradient, and for each method that is never called."""
-    for severity, group in groups(evidence, lambda cut: cut.kind is CutKind.CUSTOM, lambda c: c.mode_at or c.place):
-        yield cut_finding(_SLUG, evidence, severity, group, _what(group.cut), _FIX)
+    for group in groups(evidence, _is_mine, lambda cut: cut.mode_at or cut.place):
+        yield cut_finding(_SLUG, evidence, group, _what(group.cut), _FIX)
     lost = [p for p in evidence.parameters_in_order if _is_lost(evidence, p)]
     for _, parameters in by_line(lost, lambda parameter: parameter.ends_at):
         yield _undefined(parameters)
     yield from (_method(evidence, event) for event in _methods(evidence))
+
+
+def _is_mine(cut: Cut) -> bool:
+    return cut.kind is CutKind.CUSTOM and not is_checkpoint(cut)
 
 
 def _what(cut: Cut) -> str:

@@ -50,7 +50,7 @@ for _ in range(5):
 
 ## Fix
 
-Stay in torch, and inside the graph: `torch.stack` and `torch.cat` in place of `torch.tensor`, the tensor itself in place
+Stay in torch, and inside the graph: `torch.stack` or `torch.cat` in place of `torch.tensor`, the tensor itself in place
 of its value or its `.data`. A copy for the log or for the next batch may be detached.
 
 ```python good
@@ -90,8 +90,9 @@ from collections.abc import Iterator
 from whygrad.evidence import Evidence
 from whygrad.model import Cut, CutKind, Finding, Raised, Severity
 from whygrad.rules._base import rule
-from whygrad.rules._paths import cut_finding, groups, raised_for
-from whygrad.rules._text import at, named
+from whygrad.rules._paths import FOLLOWS, cut_finding, groups
+from whygrad.rules._raised import raised_finding, raised_for, subject
+from whygrad.rules._text import at
 
 _SLUG = "detached"
 _NUMPY = "numpy-of-requires-grad"
@@ -103,6 +104,12 @@ _FIXES = {
     CutKind.COPY: "Keep the tensor, or join several with `torch.stack` or `torch.cat`: both stay in the graph",
     CutKind.OVERWRITTEN: "Compute with the new tensor itself, or pass it through `torch.func.functional_call`",
 }
+_WRITES = {"data=": ".data = ..."}
+_NAMES = {
+    **{name: f"torch.{name}" for name in ("tensor", "as_tensor", "asarray", "from_numpy", "full", "full_like")},
+    "array": "numpy",
+    "requires_grad": "requires_grad_",
+}
 
 
 @rule(
@@ -110,35 +117,33 @@ _FIXES = {
     title="The path to the loss is cut by detach(), .data, a number, an array or a copy",
     severity=Severity.ERROR,
     since="0.1.0",
-    explains=(
-        "unreached-parameter",
-        "unused-parameter",
-        "zero-gradient",
-        "constant-loss",
-        "no-backward",
-        "no-step",
-        "ddp-unused-parameter",
-        "update-too-small",
-    ),
+    explains=FOLLOWS,
 )
 def check(evidence: Evidence) -> Iterator[Finding]:
     """Yield one finding for each way, in each function, in which values leave the graph."""
-    for severity, group in groups(evidence, lambda cut: cut.kind in _KINDS, lambda cut: cut.place or cut.reentry):
-        fix = _FIXES[group.cut.kind]
-        yield cut_finding(_SLUG, evidence, severity, group, _what(group.cut), fix)
+    for group in groups(evidence, lambda cut: cut.kind in _KINDS, lambda cut: cut.place or cut.reentry):
+        written = group.cut.operation in _WRITES
+        fix = _FIXES[CutKind.OVERWRITTEN if written else group.cut.kind]
+        yield cut_finding(_SLUG, evidence, group, _what(group.cut), fix)
     raised = raised_for(evidence, _NUMPY)
     if raised is not None:
-        yield _array(raised)
+        yield raised_finding(
+            _SLUG,
+            raised,
+            raised.place,
+            f"{subject(raised)}{_made(raised)} requires grad: `numpy()` would take it out of the graph, and raised",
+            "Call `detach().numpy()` if it is for the log; stay in torch if the loss depends on it",
+        )
 
 
 def _what(cut: Cut) -> str:
     operation = cut.operation or cut.kind.value
     if cut.kind is CutKind.DETACH:
         return f"`{_call(operation)}` takes a tensor out of the graph"
+    if cut.kind is CutKind.OVERWRITTEN or operation in _WRITES:
+        return f"`{_WRITES.get(operation, _call(operation))}` writes the value over another tensor, past the graph"
     if cut.kind is CutKind.DATA:
         return "`.data` is the value without the graph"
-    if cut.kind is CutKind.OVERWRITTEN:
-        return f"`{operation}` writes the value over another tensor, past the graph"
     if cut.kind is CutKind.COPY:
         return f"`{_call(operation)}` copies the value of a tensor, not its graph"
     back = "" if cut.reentry is None or cut.reentry == cut.place else f", and comes back as a constant{at(cut.reentry)}"
@@ -146,19 +151,8 @@ def _what(cut: Cut) -> str:
 
 
 def _call(operation: str) -> str:
-    return operation if operation.startswith(".") or operation.endswith(")") else f"{operation}()"
+    return f"{_NAMES.get(operation, operation)}()"
 
 
-def _array(raised: Raised) -> Finding:
-    tensors = (raised.tensor,) if raised.tensor else ()
-    what = named(tensors) if tensors else "a tensor"
-    return Finding(
-        rule=_SLUG,
-        severity=Severity.ERROR,
-        tensors=tensors,
-        place=raised.place,
-        message=f"{what}, made{at(raised.made_at)}, requires grad: `numpy()` would take it out of the graph, and raised",
-        fix="Call `detach().numpy()` if it is for the log; stay in torch if the loss depends on it",
-        evidence={"raised": raised.type, "reason": raised.reason, "operation": raised.operation},
-        also=(raised.made_at,) if raised.made_at is not None else (),
-    )
+def _made(raised: Raised) -> str:
+    return f", made{at(raised.made_at)}," if raised.made_at is not None else ""

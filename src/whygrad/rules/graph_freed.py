@@ -13,9 +13,9 @@ loop, the hidden state of a recurrent network, a running sum of losses, a cached
 
 ## What it measures
 
-The exception; the tensor whose graph was used up, with the line that made it; and the line of the backward that did it.
-Where steps were made before it, the tensor was kept from an earlier one, and its line is the place. Where none was
-made, two backward passes share a graph, and the line of the second is.
+The exception; the tensor whose graph was used up; the line of the backward that did it. If the loop came to the same
+backward again with the graph of an earlier step, the line that made the tensor is the place. Otherwise two backward
+passes of one step share a graph, and the line of the second is.
 
 ## Example
 
@@ -73,10 +73,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from whygrad.evidence import Evidence
-from whygrad.model import Finding, Place, Raised, Severity
+from whygrad.model import Finding, Severity
 from whygrad.rules._base import rule
-from whygrad.rules._paths import raised_for
-from whygrad.rules._text import at, named
+from whygrad.rules._raised import raised_finding, raised_for, subject
+from whygrad.rules._text import at
 
 _SLUG = "graph-freed"
 
@@ -86,48 +86,20 @@ _SLUG = "graph-freed"
     title="Backward runs through a graph a second time",
     severity=Severity.ERROR,
     since="0.1.0",
-    explains=("no-backward", "no-step"),
 )
 def check(evidence: Evidence) -> Iterator[Finding]:
     """Yield the finding about the graph whose second use ended the program."""
     raised = raised_for(evidence, _SLUG)
     if raised is None:
         return
-    steps = evidence.info.steps
-    if steps and raised.made_at is not None:
-        yield _finding(raised, raised.made_at, _kept(raised), _kept_fix(raised), steps)
+    freed = at(raised.changed_at)
+    if raised.made_at is not None:
+        kept = f"{subject(raised)}, made{at(raised.made_at)}, is kept from step to step"
+        message = f"{kept}: its graph was used up by backward{freed}"
+        fix = f"Detach {subject(raised)} where it is kept, or compute it anew in every step"
+        yield raised_finding(_SLUG, raised, raised.made_at, message, fix)
     else:
+        shared = subject(raised) if raised.tensor else "a part of it"
+        message = f"backward{at(raised.place)} needs what backward{freed} freed: {shared} is in both graphs"
         fix = "Add the losses up and call backward once, or pass retain_graph=True to the first backward"
-        yield _finding(raised, raised.place or raised.changed_at, _twice(raised), fix, steps)
-
-
-def _tensor(raised: Raised) -> str:
-    return named((raised.tensor,)) if raised.tensor else "a tensor"
-
-
-def _kept(raised: Raised) -> str:
-    used = f"its graph was used up by backward{at(raised.changed_at)}"
-    return f"{_tensor(raised)}, made{at(raised.made_at)}, is kept from step to step: {used}"
-
-
-def _kept_fix(raised: Raised) -> str:
-    return f"Detach {_tensor(raised)} where it is kept, or compute it anew in every step"
-
-
-def _twice(raised: Raised) -> str:
-    shared = f"{_tensor(raised)}, made{at(raised.made_at)}," if raised.made_at is not None else "what it depends on"
-    return f"backward{at(raised.place)} runs through a graph that backward{at(raised.changed_at)} freed: {shared} is shared"
-
-
-def _finding(raised: Raised, place: Place | None, message: str, fix: str, steps: int) -> Finding:
-    further = (raised.made_at, raised.changed_at, raised.place)
-    return Finding(
-        rule=_SLUG,
-        severity=Severity.ERROR,
-        tensors=(raised.tensor,) if raised.tensor else (),
-        place=place,
-        message=message,
-        fix=fix,
-        evidence={"raised": raised.type, "reason": raised.reason, "steps": steps},
-        also=tuple(dict.fromkeys(each for each in further if each is not None and each != place)),
-    )
+        yield raised_finding(_SLUG, raised, raised.place, message, fix)

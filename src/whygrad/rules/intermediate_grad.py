@@ -67,6 +67,7 @@ Code that prints `.grad` of every tensor it meets and expects None for some of t
 
 ## See also
 
+[nonleaf-parameter](nonleaf-parameter.md): the tensor was meant as a parameter.
 [unused-parameter](unused-parameter.md): a leaf whose `.grad` is None.
 """
 

@@ -79,10 +79,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from whygrad.evidence import Evidence
-from whygrad.model import Cut, CutKind, Finding, Raised, Severity
+from whygrad.model import Cut, CutKind, Finding, Severity
 from whygrad.rules._base import rule
-from whygrad.rules._paths import cut_finding, groups, is_checkpoint, raised_for
-from whygrad.rules._text import at, named
+from whygrad.rules._paths import FOLLOWS, cut_finding, groups, is_checkpoint
+from whygrad.rules._raised import raised_finding, raised_for, subject
+from whygrad.rules._text import at
 
 _SLUG = "no-grad-region"
 _INFERENCE = "inference-tensor"
@@ -93,24 +94,22 @@ _INFERENCE = "inference-tensor"
     title="What should learn is computed while grad mode is off",
     severity=Severity.ERROR,
     since="0.1.0",
-    explains=(
-        "unreached-parameter",
-        "unused-parameter",
-        "zero-gradient",
-        "constant-loss",
-        "no-backward",
-        "no-step",
-        "ddp-unused-parameter",
-        "update-too-small",
-    ),
+    explains=FOLLOWS,
 )
 def check(evidence: Evidence) -> Iterator[Finding]:
     """Yield one finding for each switch that keeps parameters from learning."""
-    for severity, group in groups(evidence, _is_mine, lambda cut: cut.mode_at or cut.place):
-        yield cut_finding(_SLUG, evidence, severity, group, _what(group.cut), _fix(group.cut))
+    for group in groups(evidence, _is_mine, lambda cut: cut.mode_at or cut.place):
+        yield cut_finding(_SLUG, evidence, group, _what(group.cut), _fix(group.cut))
     raised = raised_for(evidence, _INFERENCE)
     if raised is not None:
-        yield _inference(raised)
+        made, used = at(raised.made_at), at(raised.place)
+        yield raised_finding(
+            _SLUG,
+            raised,
+            raised.made_at,
+            f"{subject(raised)} was made under inference_mode{made}, so backward cannot use it{used}",
+            "Use torch.no_grad() there in place of inference_mode, or clone() the tensor outside of it",
+        )
 
 
 def _is_mine(cut: Cut) -> bool:
@@ -129,18 +128,3 @@ def _fix(cut: Cut) -> str:
         return "Switch grad mode off with `with torch.no_grad():` around what needs it, which switches it on again"
     mode = f"`{cut.mode}`" if cut.mode else "the region without gradients"
     return f"Take what is to learn out of {mode}"
-
-
-def _inference(raised: Raised) -> Finding:
-    tensors = (raised.tensor,) if raised.tensor else ()
-    what = named(tensors) if tensors else "a tensor"
-    return Finding(
-        rule=_SLUG,
-        severity=Severity.ERROR,
-        tensors=tensors,
-        place=raised.made_at or raised.place,
-        message=f"{what} was made under inference_mode{at(raised.made_at)}, so backward cannot use it{at(raised.place)}",
-        fix="Use torch.no_grad() there in place of inference_mode, or clone() the tensor outside of it",
-        evidence={"raised": raised.type, "reason": raised.reason, "operation": raised.operation},
-        also=(raised.place,) if raised.made_at is not None and raised.place is not None else (),
-    )

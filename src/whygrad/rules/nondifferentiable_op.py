@@ -87,7 +87,7 @@ from collections.abc import Iterator
 from whygrad.evidence import Evidence
 from whygrad.model import Cut, CutKind, Finding, Severity
 from whygrad.rules._base import rule
-from whygrad.rules._paths import cut_finding, groups
+from whygrad.rules._paths import FOLLOWS, cut_finding, groups
 from whygrad.rules._text import at
 
 _SLUG = "nondifferentiable-op"
@@ -122,24 +122,14 @@ _ANY = "Use a smooth relative of the operation, or a straight-through estimator"
     title="The path to the loss runs through an operation without a derivative",
     severity=Severity.ERROR,
     since="0.1.0",
-    explains=(
-        "unreached-parameter",
-        "unused-parameter",
-        "zero-gradient",
-        "constant-loss",
-        "no-backward",
-        "no-step",
-        "ddp-unused-parameter",
-        "vanishing-gradient",
-        "update-too-small",
-    ),
+    explains=FOLLOWS,
 )
 def check(evidence: Evidence) -> Iterator[Finding]:
     """Yield one finding for each function in which a path ends in such an operation."""
-    for severity, group in groups(evidence, _is_mine, lambda cut: cut.place):
+    for group in groups(evidence, _is_mine, lambda cut: cut.place):
         cut = group.cut
         what = f"`{_word(cut)}`{at(cut.place)} has {_slope(cut)}"
-        yield cut_finding(_SLUG, evidence, severity, group, what, substitute(cut.operation))
+        yield cut_finding(_SLUG, evidence, group, what, substitute(cut.operation))
 
 
 def _is_mine(cut: Cut) -> bool:

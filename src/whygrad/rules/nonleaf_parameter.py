@@ -72,14 +72,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from whygrad.evidence import Evidence
-from whygrad.model import Finding, Parameter, PathEnd, Raised, Severity
+from whygrad.model import Finding, Parameter, PathEnd, Severity
 from whygrad.rules._base import rule
-from whygrad.rules._paths import numbers, raised_for
+from whygrad.rules._paths import numbers
+from whygrad.rules._raised import raised_finding, raised_for, subject
 from whygrad.rules._text import at, named
 
 _SLUG = "nonleaf-parameter"
 _REFUSED = "non-leaf-parameter"
-_FIX = "Do the arithmetic first and mark the result: `(...).detach().requires_grad_()`, or nn.Parameter(...) in a module"
+_FIX = "Do the arithmetic first and mark the result: `(...).requires_grad_()`, or nn.Parameter(...) in a module"
 
 
 @rule(
@@ -87,34 +88,19 @@ _FIX = "Do the arithmetic first and mark the result: `(...).detach().requires_gr
     title="What was meant as a parameter is the output of an operation",
     severity=Severity.ERROR,
     since="0.1.0",
-    explains=("intermediate-grad", "unreached-parameter", "not-in-optimizer", "unregistered-parameter", "no-backward"),
+    explains=("intermediate-grad", "unreached-parameter", "not-in-optimizer", "unregistered-parameter"),
 )
 def check(evidence: Evidence) -> Iterator[Finding]:
     """Yield a finding for the tensor that the optimizer refused, and for each that is no leaf."""
     raised = raised_for(evidence, _REFUSED)
     if raised is not None:
-        yield _refused(raised)
+        made = f"{_operation(raised.operation)}{at(raised.made_at)}"
+        message = f"{subject(raised)} is the output of {made}, no leaf: the optimizer cannot hold it"
+        yield raised_finding(_SLUG, raised, raised.made_at, message, _FIX)
     for parameter in evidence.parameters:
         known = raised is not None and parameter.name == raised.tensor
         if parameter.path is PathEnd.NON_LEAF and not parameter.gradient_steps and not known:
             yield _finding(parameter)
-
-
-def _refused(raised: Raised) -> Finding:
-    tensors = (raised.tensor,) if raised.tensor else ()
-    what = named(tensors) if tensors else "a tensor"
-    places = [place for place in (raised.made_at, raised.place) if place is not None]
-    return Finding(
-        rule=_SLUG,
-        severity=Severity.ERROR,
-        tensors=tensors,
-        place=places[0] if places else None,
-        message=f"{what} is the output of {_operation(raised.operation)}{at(raised.made_at)}, no leaf: the optimizer "
-        "cannot hold it",
-        fix=_FIX,
-        evidence={"raised": raised.type, "reason": raised.reason, "operation": raised.operation},
-        also=tuple(places[1:]),
-    )
 
 
 def _finding(parameter: Parameter) -> Finding:

@@ -77,10 +77,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from whygrad.evidence import Evidence
-from whygrad.model import Finding, Place, Raised, Severity
+from whygrad.model import Finding, Raised, Severity
 from whygrad.rules._base import rule
-from whygrad.rules._paths import raised_for
-from whygrad.rules._text import at, named
+from whygrad.rules._raised import raised_finding, raised_for, subject
+from whygrad.rules._text import at
 
 _SLUG = "overwritten-inplace"
 _MODIFIED = "modified-inplace"
@@ -92,52 +92,28 @@ _LEAF = "inplace-on-leaf"
     title="A write in place changes what backward needs",
     severity=Severity.ERROR,
     since="0.1.0",
-    explains=("graph-freed", "no-backward", "no-step"),
 )
 def check(evidence: Evidence) -> Iterator[Finding]:
     """Yield the finding about the write that ended the program."""
     modified, leaf = raised_for(evidence, _MODIFIED), raised_for(evidence, _LEAF)
     if modified is not None:
-        yield _modified(modified)
+        yield _modified(modified, is_leaf=any(p.name == modified.tensor for p in evidence.parameters))
     if leaf is not None:
         yield _leaf(leaf)
 
 
-def _modified(raised: Raised) -> Finding:
-    made = f", made{at(raised.made_at)}," if raised.made_at is not None else ""
+def _modified(raised: Raised, *, is_leaf: bool) -> Finding:
+    made = f", {'used' if is_leaf else 'made'}{at(raised.made_at)}," if raised.made_at is not None else ""
     by = f" by `{raised.operation}`" if raised.operation else ""
     if "step" in raised.operation:
         fix = "Call backward on every loss that needs the old weights before the optimizer steps"
     else:
         fix = f"Write to a new tensor{at(raised.changed_at)}, not in place"
-    what = f"{_tensor(raised)}{made} was changed in place{by}{at(raised.changed_at)} before backward"
-    return _finding(raised, raised.changed_at, f"{what}{at(raised.place)} used its old value", fix)
+    what = f"{subject(raised)}{made} was changed in place{by}{at(raised.changed_at)} before backward"
+    return raised_finding(_SLUG, raised, raised.changed_at, f"{what}{at(raised.place)} used its old value", fix)
 
 
 def _leaf(raised: Raised) -> Finding:
-    what = f"{_tensor(raised)} is a leaf that requires grad, and was written in place"
-    return _finding(
-        raised,
-        raised.place,
-        f"{what}{at(raised.place)} while grad mode was on",
-        "Write it under `with torch.no_grad():`",
-    )
-
-
-def _tensor(raised: Raised) -> str:
-    return named((raised.tensor,)) if raised.tensor else "a tensor"
-
-
-def _finding(raised: Raised, place: Place | None, message: str, fix: str) -> Finding:
-    further = (raised.changed_at, raised.made_at, raised.place)
-    where = place or raised.place or raised.made_at
-    return Finding(
-        rule=_SLUG,
-        severity=Severity.ERROR,
-        tensors=(raised.tensor,) if raised.tensor else (),
-        place=where,
-        message=message,
-        fix=fix,
-        evidence={"raised": raised.type, "reason": raised.reason, "operation": raised.operation},
-        also=tuple(dict.fromkeys(each for each in further if each is not None and each != where)),
-    )
+    what = f"{subject(raised)} is a leaf that requires grad, and was written in place"
+    message = f"{what}{at(raised.place)} while grad mode was on"
+    return raised_finding(_SLUG, raised, raised.place, message, "Write it under `with torch.no_grad():`")

@@ -79,7 +79,7 @@ from collections.abc import Iterator
 from whygrad.evidence import Evidence
 from whygrad.model import Finding, Severity
 from whygrad.rules._base import rule
-from whygrad.rules._paths import cut_finding, groups, is_checkpoint
+from whygrad.rules._paths import FOLLOWS, cut_finding, groups, is_checkpoint
 from whygrad.rules._text import at
 
 _SLUG = "reentrant-checkpoint"
@@ -90,25 +90,15 @@ _SLUG = "reentrant-checkpoint"
     title="A reentrant checkpoint gets no input that requires grad",
     severity=Severity.ERROR,
     since="0.1.0",
-    explains=(
-        "unreached-parameter",
-        "unused-parameter",
-        "zero-gradient",
-        "constant-loss",
-        "no-backward",
-        "no-step",
-        "ddp-unused-parameter",
-        "update-too-small",
-    ),
+    explains=FOLLOWS,
 )
 def check(evidence: Evidence) -> Iterator[Finding]:
     """Yield one finding for each function that calls checkpoint in vain."""
-    for severity, group in groups(evidence, is_checkpoint, lambda cut: cut.mode_at or cut.place):
+    for group in groups(evidence, is_checkpoint, lambda cut: cut.mode_at or cut.place):
         where = at(group.places[0] if group.places else None)
         yield cut_finding(
             _SLUG,
             evidence,
-            severity,
             group,
             f"no input of the reentrant checkpoint{where} requires grad",
             "Pass use_reentrant=False to checkpoint, or let its input require grad",

@@ -81,16 +81,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from whygrad.evidence import Evidence
-from whygrad.model import Finding, Parameter, PathEnd, Place, Raised, Severity
+from whygrad.model import Finding, Parameter, PathEnd, Place, Severity
 from whygrad.rules._base import rule
-from whygrad.rules._paths import is_without_gradient, numbers, raised_for, watched
+from whygrad.rules._paths import is_without_gradient, numbers, watched
+from whygrad.rules._raised import DDP_UNUSED, raised_finding, raised_for
 from whygrad.rules._select import by_line, has_moved, names
 from whygrad.rules._text import at, named
 
 _SLUG = "unreached-parameter"
 _MIN_PASSES = 3
 _UNUSED_INPUT = "unused-input"
-_DDP = "ddp-unused"
 
 
 @rule(
@@ -104,8 +104,15 @@ def check(evidence: Evidence) -> Iterator[Finding]:
     """Yield one finding for each line at which results are dropped."""
     raised = raised_for(evidence, _UNUSED_INPUT)
     if raised is not None:
-        yield _unused_input(raised)
-    ddp = raised_for(evidence, _DDP) is not None
+        what = named((raised.tensor,)) if raised.tensor else "one of the inputs"
+        yield raised_finding(
+            _SLUG,
+            raised,
+            raised.place,
+            f"what autograd.grad differentiates{at(raised.place)} does not depend on {what}, and it raised",
+            f"Compute the output from {what} itself, not from a copy, or pass allow_unused=True if that is meant",
+        )
+    ddp = raised_for(evidence, DDP_UNUSED) is not None
     trained = {parameter.root for parameter in evidence.parameters if parameter.reached or parameter.gradient_steps}
     ignored = [p for p in evidence.parameters_in_order if p.root in trained and _is_ignored(evidence, p, ddp=ddp)]
     for severity, held in ((Severity.ERROR if ddp else Severity.WARNING, True), (Severity.INFO, False)):
@@ -131,8 +138,8 @@ def _finding(group: Sequence[Parameter], place: Place | None, severity: Severity
         tensors=names(group),
         place=place,
         message=(
-            f"{who} {'is' if len(group) == 1 else 'are'} used, but nothing computed from {_it(group)}{last} reaches the "
-            f"loss: no gradient{watched(group)}"
+            f"{who} {'is' if len(group) == 1 else 'are'} used, but nothing computed from {_it(group)}{last} reaches "
+            f"the loss: no gradient{watched(group)}"
         ),
         fix=f"Let the loss depend on what {who} computes{at(place)}, or do not compute it",
         evidence={**numbers(group), "operation": operation, "uses": max(p.uses or 0 for p in group)},
@@ -142,18 +149,3 @@ def _finding(group: Sequence[Parameter], place: Place | None, severity: Severity
 
 def _it(group: Sequence[Parameter]) -> str:
     return "it" if len(group) == 1 else "them"
-
-
-def _unused_input(raised: Raised) -> Finding:
-    tensors = (raised.tensor,) if raised.tensor else ()
-    what = named(tensors) if tensors else "one of the inputs"
-    return Finding(
-        rule=_SLUG,
-        severity=Severity.ERROR,
-        tensors=tensors,
-        place=raised.place,
-        message=f"what autograd.grad differentiates does not depend on {what}, made{at(raised.made_at)}: it raised",
-        fix=f"Compute the output from {what} itself, not from a copy, or pass allow_unused=True if that is meant",
-        evidence={"raised": raised.type, "reason": raised.reason},
-        also=(raised.made_at,) if raised.made_at is not None else (),
-    )

@@ -18,7 +18,8 @@ changed all the same (it did not). Other parameters of the same model must have 
 trained at all is no case for this rule. It waits for three passes because layers may take turns from one to the next.
 Where no step was traced (under `torch.compile`) the rule says nothing.
 
-It is a warning where an optimizer holds the parameter, which shows that it was meant to learn, else an info.
+It is a warning where an optimizer holds the parameter, which shows that it was meant to learn, else an info; an error
+where DistributedDataParallel stopped the program because of it.
 
 ## Example
 
@@ -87,6 +88,7 @@ A head for another phase or another task, the pooler of a library's model, an ex
 
 ## See also
 
+[unreached-parameter](unreached-parameter.md): used, but the loss does not depend on it.
 [not-in-optimizer](not-in-optimizer.md): used, but not held. [unregistered-parameter](unregistered-parameter.md): used,
 but not found by `parameters()`.
 """
@@ -96,8 +98,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from whygrad.evidence import Evidence
-from whygrad.model import Finding, Parameter, Place, Severity
+from whygrad.model import Finding, Parameter, PathEnd, Place, Severity
 from whygrad.rules._base import rule
+from whygrad.rules._raised import DDP_UNUSED, raised_for
 from whygrad.rules._select import by_line, has_moved, names, optimizer_names
 from whygrad.rules._text import counted, named, passes, shared_parts
 
@@ -110,22 +113,25 @@ _MIN_PASSES = 3
     title="A parameter is never used in forward",
     severity=Severity.WARNING,
     since="0.1.0",
-    explains=("unreached-parameter", "zero-gradient", "ddp-unused-parameter"),
+    explains=("zero-gradient", "ddp-unused-parameter"),
 )
 def check(evidence: Evidence) -> Iterator[Finding]:
     """Yield one finding for each line that makes unused parameters."""
     trained = {parameter.root for parameter in evidence.parameters if parameter.reached or parameter.gradient_steps}
-    unused = [p for p in evidence.parameters if p.root in trained and _is_unused(p) and not has_moved(evidence, p)]
-    for severity, held in ((Severity.WARNING, True), (Severity.INFO, False)):
+    ddp = raised_for(evidence, DDP_UNUSED) is not None
+    idle = [p for p in evidence.parameters if p.root in trained and _is_unused(p, 1 if ddp else _MIN_PASSES)]
+    unused = [parameter for parameter in idle if not has_moved(evidence, parameter)]
+    for severity, held in ((Severity.ERROR if ddp else Severity.WARNING, True), (Severity.INFO, False)):
         chosen = [parameter for parameter in unused if bool(parameter.optimizers) is held]
         for place, group in by_line(chosen, lambda parameter: parameter.made_at):
             yield _finding(evidence, group, place, severity)
 
 
-def _is_unused(parameter: Parameter) -> bool:
-    untouched = parameter.uses == 0 and not parameter.reached and not parameter.gradient_steps
+def _is_unused(parameter: Parameter, passes_at_least: int) -> bool:
+    idle = parameter.uses == 0 if parameter.path is None else parameter.path is PathEnd.UNUSED
+    untouched = idle and not parameter.reached and not parameter.gradient_steps
     learnable = parameter.registered and parameter.requires_grad and not parameter.stale
-    return untouched and learnable and parameter.walked >= _MIN_PASSES
+    return untouched and learnable and parameter.walked >= passes_at_least
 
 
 def _finding(evidence: Evidence, group: Sequence[Parameter], place: Place | None, severity: Severity) -> Finding:

@@ -52,12 +52,15 @@ class Operation:
     overwrites: bool = False  # nothing of the old value is left
     inplace_option: bool = False  # takes `inplace`
     flat: bool = False  # its derivative is zero everywhere
+    selects: bool = False  # its result holds a part of the value
+    leaves_empty: bool = False  # the result holds nothing yet: what fills it may be unseen
     foreach: bool = False  # takes lists of tensors and treats them one by one
 
 
 LEAF = Operation("parameter", Effect.LEAF)
 EXTERNAL = Operation("external", Effect.EXTERNAL)
 CONSTANT = Operation("constant", Effect.CONSTANT)
+ALIAS = Operation("write", Effect.ALIAS)
 PARAMETER = Operation("nn.Parameter", Effect.COPY)
 FRESH_LEAF = Operation("requires_grad", Effect.COPY)
 FREEZE = Operation("requires_grad", Effect.SET_REQUIRES_GRAD)
@@ -86,6 +89,10 @@ _WRITING_DUNDERS = (
 _OVERWRITING = (
     *("copy_", "fill_", "zero_", "normal_", "uniform_", "bernoulli_", "exponential_", "random_", "set_", "log_normal_"),
     *("cauchy_", "geometric_", "_foreach_copy_", "_foreach_zero_", "eye_", "orthogonal_"),
+)
+_SELECTING = (
+    *("__getitem__", "select", "narrow", "index_select", "gather", "take", "take_along_dim", "masked_select", "chunk"),
+    *("split", "unbind", "tensor_split", "where", "masked_fill", "max", "min", "topk", "amax", "amin", "diagonal"),
 )
 _SWITCHES = ("_set_grad_enabled",)
 
@@ -138,6 +145,8 @@ def _computing(function: Callable[..., Any], name: str) -> Operation:
         overwrites=name in _OVERWRITING,
         inplace_option=_takes_inplace(function),
         flat=name.removesuffix("_") in _FLAT or name in _FLAT,
+        selects=name in _SELECTING,
+        leaves_empty="empty" in name,
         foreach=name.startswith("_foreach_"),
     )
 

@@ -36,6 +36,7 @@ class CutKind(StrEnum):
     COPY = "copy"  # a fresh tensor was made from it: torch.tensor, nn.Parameter, deepcopy, from_numpy
     NO_GRAD = "no-grad"  # computed while grad mode was off
     NONDIFFERENTIABLE = "nondifferentiable"  # no derivative, or one that is zero everywhere
+    OPAQUE = "opaque"  # inside a compiled or scripted module
     CUSTOM = "custom"  # inside an autograd.Function, or returned by one without grad
     OVERWRITTEN = "overwritten"  # an in-place write replaced the value
     FIRST_ORDER = "first-order"  # a gradient taken without create_graph

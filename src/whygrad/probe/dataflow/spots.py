@@ -23,7 +23,19 @@ _LIBRARY, _USER, _MACHINERY = range(3)
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + os.sep
 _TORCH = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep
 # frames between a call and what it runs; they say nothing about it
-_MACHINERY_FILES = (_PACKAGE, os.path.join(_TORCH, "nn", "modules", "module.py"), os.path.join(_TORCH, "overrides.py"))
+_MACHINERY_FILES = (
+    _PACKAGE,
+    *(
+        os.path.join(_TORCH, *path)
+        for path in (
+            ("nn", "modules", "module.py"),
+            ("overrides.py",),
+            ("_compile.py",),
+            ("_dynamo", "eval_frame.py"),
+            ("utils", "_contextlib.py"),
+        )
+    ),
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -107,7 +107,9 @@ def _items(value: Any) -> list[Any]:
 
 
 def _numbers_of_array(value: Any) -> list[float]:
-    if not (is_numpy(value) and getattr(value, "ndim", 0) and value.dtype.kind == "f" and value.size <= _MAX_ITEMS):
+    if not is_numpy(value) or not getattr(value, "shape", None):
+        return []
+    if value.dtype.kind != "f" or value.size > _MAX_ITEMS:
         return []
     return [number for n in value.ravel().tolist() if (number := _distinctive(n)) is not None]
 

@@ -23,6 +23,10 @@ class TensorTable(Generic[_T]):
     def __len__(self) -> int:
         return len(self._entries)
 
+    def __contains__(self, tensor: object) -> bool:
+        entry = self._entries.get(id(tensor))
+        return entry is not None and entry[0]() is tensor
+
     def get(self, tensor: torch.Tensor) -> _T | None:
         """Return what was noted about a tensor, or None."""
         entry = self._entries.get(id(tensor))

@@ -1,0 +1,100 @@
+"""From an edge where a gradient stops to what a person calls it."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Collection
+
+from whygrad.model import Place
+from whygrad.probe.dataflow.flow import Flow, Stop
+from whygrad.probe.dataflow.nodes import Node
+from whygrad.probe.dataflow.operations import Effect
+from whygrad.probe.dataflow.result import Cut, CutKind
+from whygrad.probe.dataflow.switches import How
+
+_BY_EFFECT = {
+    Effect.VALUE: CutKind.VALUE,
+    Effect.DETACH: CutKind.DETACH,
+    Effect.DATA: CutKind.DATA,
+    Effect.SET_DATA: CutKind.DATA,
+    Effect.ALIAS: CutKind.DATA,  # written past autograd's sight, which only `.data` and `detach()` allow
+    Effect.COPY: CutKind.COPY,
+    Effect.CONSTANT: CutKind.COPY,
+    Effect.GRADIENT: CutKind.FIRST_ORDER,
+    Effect.SET_REQUIRES_GRAD: CutKind.FROZEN,
+    Effect.OPAQUE: CutKind.OPAQUE,
+}
+_COPYING = ("deepcopy", "copy")  # functions of Python's copy module, which read `.data` on the way
+
+
+def describe(stop: Stop, flow: Flow, certain: Collection[Node]) -> Cut:
+    """Return the cut at an edge.
+
+    Args:
+        stop: The edge.
+        flow: The ways to the loss that were searched.
+        certain: The nodes from which the loss is reached by links that were seen.
+    """
+    node = stop.node
+    if node.operation.effect is Effect.CONSTANT:  # it went unseen after the last operation that was seen
+        node = stop.parent
+    reentry = _reentry(stop.node, flow)
+    inferred = stop.node not in certain
+    if node.replaced is stop.parent:
+        return _cut(CutKind.OVERWRITTEN, node, stop, reentry, inferred)
+    switch = node.switch
+    if switch is not None and switch.how is How.FUNCTION:
+        place, within = switch.spot.place, switch.spot.within
+        return Cut(CutKind.CUSTOM, switch.name, place, within, reentry, inferred=inferred, distance=stop.distance)
+    kind = kind_of(stop)
+    cut = _cut(kind, node, stop, reentry, inferred)
+    if kind is not CutKind.NO_GRAD or switch is None:
+        return cut
+    return Cut(
+        kind, cut.operation, cut.place, cut.within, reentry, switch.place, switch.text, inferred, stop.distance
+    )
+
+
+def kind_of(stop: Stop) -> CutKind:
+    """Return what stops the gradient at an edge."""
+    node = stop.node
+    if node.spot.within in _COPYING:
+        return CutKind.COPY
+    kind = _BY_EFFECT.get(node.operation.effect)
+    if kind is not None:
+        return kind
+    if not node.floating:
+        return CutKind.NONDIFFERENTIABLE
+    if node.switch is not None:
+        return CutKind.NO_GRAD
+    return CutKind.CUSTOM if node.operation.effect is Effect.CUSTOM else CutKind.NONDIFFERENTIABLE
+
+
+def _cut(kind: CutKind, node: Node, stop: Stop, reentry: Place | None, inferred: bool) -> Cut:
+    return Cut(
+        kind,
+        node.operation.name,
+        node.spot.place,
+        node.spot.within,
+        reentry,
+        inferred=inferred,
+        distance=stop.distance,
+    )
+
+
+def _reentry(start: Node, flow: Flow) -> Place | None:
+    """Return where a value that left torch, at the cut or behind it, first comes back."""
+    seen = {start}
+    todo = deque([start])
+    while todo:
+        node = todo.popleft()
+        if node.operation.effect is Effect.CONSTANT:
+            return node.spot.place
+        users = flow.users(node)
+        if node.operation.effect is Effect.VALUE and users:
+            return min(users, key=lambda user: user.number).spot.place
+        for user in users:
+            if user not in seen:
+                seen.add(user)
+                todo.append(user)
+    return None

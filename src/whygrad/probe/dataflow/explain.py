@@ -1,0 +1,193 @@
+"""Why a tensor has no gradient, from what one step left behind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import torch
+
+from whygrad.probe.dataflow.cuts import describe
+from whygrad.probe.dataflow.flow import Flow, Links, Stop, ancestors, carries, connects, successors
+from whygrad.probe.dataflow.links import text_links
+from whygrad.probe.dataflow.nodes import Node, Pass
+from whygrad.probe.dataflow.operations import Effect, Operation
+from whygrad.probe.dataflow.passes import delivers
+from whygrad.probe.dataflow.result import Cut, PathEnd, PathKind
+from whygrad.probe.dataflow.spots import NOWHERE, Spot
+from whygrad.probe.dataflow.switches import How
+from whygrad.probe.dataflow.terms import lost_terms
+from whygrad.probe.dataflow.window import Window, is_leaf
+
+_MAX_CUTS = 32
+_MAX_ROUND_TRIPS = 4  # a value may leave torch and come back several times
+_LOOKED_AT = (Effect.VALUE, Effect.LOOK)
+_UPKEEP = (*_LOOKED_AT, Effect.DETACH, Effect.DATA, Effect.COPY)  # what saving, copying and logging do to parameters
+
+
+class Explanation:
+    """Answers for the tensors of one step; searches that they share are made once."""
+
+    def __init__(self, window: Window) -> None:
+        self._window = window
+        filling = [p for p in window.passes if not p.returns] or window.passes
+        self._roots = list(dict.fromkeys(root for p in filling for root in p.roots))
+        self._flow = Flow(self._roots)
+        self._carried: dict[Node, int] | None = None
+        self._users: dict[Node, list[Node]] | None = None
+
+    def of(self, tensor: torch.Tensor, frozen: Spot | None) -> PathEnd:
+        """Return where the path of a tensor ends; `frozen` is the line that switched its gradient off, if known."""
+        window = self._window
+        if not tensor.requires_grad:
+            return _end(PathKind.FROZEN, frozen or NOWHERE)
+        if not is_leaf(tensor):
+            made = window.tensors.get(tensor)
+            return _end(PathKind.NON_LEAF, made.spot, made.operation) if made else PathEnd(PathKind.NON_LEAF)
+        passes = window.reached.get(tensor)
+        if passes:
+            return self._reached(tensor, passes)
+        if not window.passes:
+            return PathEnd(PathKind.NO_BACKWARD)
+        return self._unreached(tensor)
+
+    def lost_terms(self) -> list[tuple[Cut, list[torch.Tensor]]]:
+        """Return the cuts of terms of the loss that give no gradient, with the parameters nearest to each."""
+        links: Links = {n: n.guessed for n in self._window.entries if n.guessed}
+        found = text_links(self._window.exits, (), self._window.entries, {})
+        terms = lost_terms(self._window, self._roots, {**links, **found})
+        unique = {(cut.kind, cut.operation, cut.place): (cut, tensors) for cut, tensors in terms}
+        return list(unique.values())
+
+    # -- autograd reaches it ----------------------------------------------------------------------------------------
+
+    def _reached(self, tensor: torch.Tensor, passes: list[Pass]) -> PathEnd:
+        gradient = tensor.grad
+        if gradient is not None:
+            return self._zero(tensor) if _is_zero(gradient) else PathEnd(PathKind.REACHED)
+        delivered = [p for p in passes if delivers(p, tensor)]
+        if not delivered:
+            return _end(PathKind.RESTRICTED, passes[-1].spot, Operation(passes[-1].operation))
+        cleared = self._window.cleared.get(tensor)
+        if cleared is not None and cleared.number > delivered[-1].number:
+            return _end(PathKind.CLEARED, cleared.spot)
+        if all(p.returns for p in delivered):
+            return PathEnd(PathKind.REACHED)
+        return self._undefined(tensor)
+
+    def _zero(self, tensor: torch.Tensor) -> PathEnd:
+        """Name the operations with a derivative of zero, or that select, where all ways lead through such."""
+        nodes = self._nodes_of(tensor)
+        if self._carried is None:
+            self._carried = ancestors(self._roots, lambda n: [p for p in n.live if carries(p, n)])
+        if not any(node in self._carried for node in nodes):
+            replaced = {n: (n.replaced,) for n in self._flow.reaching if n.replaced is not None}
+            flow = Flow(self._roots, replaced)
+            cuts = self._describe(flow.stops(nodes, carries), flow)
+            return PathEnd(PathKind.CUT, cuts) if cuts else PathEnd(PathKind.REACHED)
+        whole = ancestors(self._roots, lambda n: () if n.is_part else n.live)
+        if any(node in whole for node in nodes):
+            return PathEnd(PathKind.REACHED)
+        selecting = self._flow.stops(nodes, lambda parent, n: connects(parent, n) and not n.is_part)
+        first = next((stop.node for stop in selecting if stop.node.is_part), None)
+        return _end(PathKind.REACHED, first.spot, first.operation) if first else PathEnd(PathKind.REACHED)
+
+    def _undefined(self, tensor: torch.Tensor) -> PathEnd:
+        """Name the autograd.Function that gave no gradient, or those that may have."""
+        order: list[Node] = []
+        seen = set(self._nodes_of(tensor))
+        todo = list(seen)
+        while todo:  # breadth first: the nearest comes first
+            order += todo
+            todo = [u for node in todo for u in self._flow.users(node) if connects(node, u) and u not in seen]
+            todo = list(dict.fromkeys(todo))
+            seen.update(todo)
+        custom = [n for n in order if n.operation.effect is Effect.CUSTOM]
+        guilty = next((n for n in custom if n.returned_none), custom[0] if custom else None)
+        return _end(PathKind.UNDEFINED, guilty.spot, guilty.operation) if guilty else PathEnd(PathKind.UNDEFINED)
+
+    # -- autograd does not reach it ---------------------------------------------------------------------------------
+
+    def _unreached(self, tensor: torch.Tensor) -> PathEnd:
+        nodes = self._nodes_of(tensor)
+        if not nodes:
+            return PathEnd(PathKind.UNKNOWN if self._window.too_large else PathKind.UNUSED)
+        for flow in self._ever_wider(nodes):
+            cuts = self._describe(flow.stops(nodes, connects), flow)
+            if cuts:
+                return PathEnd(PathKind.CUT, cuts)
+        return PathEnd(PathKind.UNKNOWN) if self._window.too_large else self._ignored(tensor, nodes)
+
+    def _ever_wider(self, nodes: list[Node]) -> Iterable[Flow]:
+        """Yield the flow along links that were seen, then with equal numbers, then with links from source text."""
+        yield self._flow
+        links: Links = {n: n.guessed for n in self._window.entries if n.guessed}
+        if links:
+            yield Flow(self._roots, links)
+        for _ in range(_MAX_ROUND_TRIPS):
+            more = self._read_links(nodes, links)
+            if more == links:
+                return
+            links = more
+            yield Flow(self._roots, links)
+
+    def _read_links(self, nodes: list[Node], links: Links) -> Links:
+        users = successors(self._window.nodes, lambda n: n.parents + links.get(n, ()))
+        reached = ancestors(nodes, lambda n: users.get(n, ()))
+        left = [n for n in self._window.exits if n in reached]
+        vanished = [n for n in reached if n not in users and n.operation.effect not in _LOOKED_AT]
+        found = text_links(left, sorted(vanished, key=lambda n: n.number), self._window.entries, users)
+        merged = dict(links)
+        for entry, more in found.items():
+            merged[entry] = tuple(dict.fromkeys((*links.get(entry, ()), *more)))
+        return merged
+
+    def _ignored(self, tensor: torch.Tensor, nodes: list[Node]) -> PathEnd:
+        if self._users is None:
+            self._users = successors(self._window.nodes, lambda n: n.parents)
+        users = self._users
+        reached = ancestors(nodes, lambda n: users.get(n, ()))
+        ends = [n for n in reached if not users.get(n) and n not in nodes]
+        computed = [n for n in ends if n.operation.effect not in _LOOKED_AT]
+        last = max(computed or ends, key=lambda n: n.number, default=None)
+        if last is None:
+            return PathEnd(PathKind.UNUSED)
+        kind = PathKind.IGNORED if self._is_used(tensor, nodes, computed) else PathKind.UNUSED
+        return _end(kind, last.spot, last.operation)
+
+    def _is_used(self, tensor: torch.Tensor, nodes: list[Node], computed: list[Node]) -> bool:
+        """Return whether a parameter took part in the model's work, rather than being logged, saved or copied."""
+        use = self._window.leaves.get(tensor)
+        if use is None or use.in_module or not isinstance(tensor, torch.nn.Parameter):
+            return True
+        users = self._users or {}
+        return bool(computed) and any(u.operation.effect not in _UPKEEP for node in nodes for u in users.get(node, ()))
+
+    # -- shared -----------------------------------------------------------------------------------------------------
+
+    def _nodes_of(self, tensor: torch.Tensor) -> list[Node]:
+        use = self._window.leaves.get(tensor)
+        return [] if use is None else use.nodes
+
+    def _describe(self, stops: list[Stop], flow: Flow) -> tuple[Cut, ...]:
+        certain = self._flow.reaching
+        real = [stop for stop in stops if not _runs_again(stop.node)]
+        cuts: dict[object, Cut] = {}
+        for stop in real:
+            cut = describe(stop, flow, certain)
+            cuts.setdefault((cut.kind, cut.operation, cut.place), cut)
+            if len(cuts) >= _MAX_CUTS:
+                break
+        return tuple(cuts.values())
+
+
+def _runs_again(node: Node) -> bool:
+    return node.switch is not None and node.switch.how is How.FUNCTION and node.switch.covered
+
+
+def _end(kind: PathKind, spot: Spot, operation: Operation | None = None) -> PathEnd:
+    return PathEnd(kind, (), spot.place, operation.name if operation else "", spot.within)
+
+
+def _is_zero(gradient: torch.Tensor) -> bool:
+    values = gradient.coalesce().values() if gradient.is_sparse else gradient
+    return not bool(values.detach().any())

@@ -1,0 +1,151 @@
+"""Patches for what a torch function mode does not see.
+
+`autograd.Function.apply`, `nn.Parameter(...)`, `torch.from_numpy`, entering `torch.inference_mode`, and new threads,
+whose stack of modes starts empty.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import thread as pool
+from typing import Any
+
+import torch
+from torch import nn
+from torch.overrides import TorchFunctionMode
+from torch.utils.checkpoint import CheckpointFunction
+
+from whygrad.probe.dataflow.nodes import Node
+from whygrad.probe.dataflow.observer import Observer
+from whygrad.probe.dataflow.operations import FROM_NUMPY, PARAMETER, Operation
+from whygrad.probe.dataflow.stack import put_at_bottom, take_out
+from whygrad.probe.dataflow.switches import How, Switch
+from whygrad.probe.patches import Patches, drop_own_frame, observed
+
+
+def install(observer: Observer, mode: TorchFunctionMode, patches: Patches) -> None:
+    """Put the patches in."""
+    _watch_functions(observer, patches)
+    _watch_copies(observer, patches)
+    _watch_inference_mode(observer, patches)
+    _watch_threads(observer, mode, patches)
+
+
+def _watch_functions(observer: Observer, patches: Patches) -> None:
+    original = torch.autograd.Function.__dict__["apply"].__func__
+
+    def entered(cls: type) -> tuple[Switch, Switch | None, bool]:
+        switch = Switch(observer.spots.here(), How.FUNCTION, cls.__name__)
+        return switch, observer.switches.enter(switch), torch.is_grad_enabled()
+
+    def left(cls: type, args: Any, kwargs: Any, result: Any, state: tuple[Switch, Switch | None, bool]) -> None:
+        switch, before, grad = state
+        observer.switches.leave(before)
+        if result is _FAILED or torch._C._functorch.peek_interpreter_stack() is not None:
+            return
+        node = observer.recorder.custom(cls.__name__, (args, kwargs), result, switch.spot, grad)
+        if node is not None:
+            switch.covered = cls is CheckpointFunction
+            _watch_backward(observer, node, result)
+
+    def apply(cls: type, *args: Any, **kwargs: Any) -> Any:
+        state = observer.guarded(entered, cls) if observer.is_watching() else None
+        result: Any = _FAILED
+        try:
+            result = original(cls, *args, **kwargs)
+        except BaseException as error:
+            drop_own_frame(error)
+            raise
+        finally:
+            if state is not None:
+                observer.guarded(left, cls, args, kwargs, result, state)
+        return result
+
+    patches.replace(torch.autograd.Function, "apply", classmethod(apply))
+
+
+_FAILED = object()
+
+
+def _watch_backward(observer: Observer, node: Node, result: Any) -> None:
+    """Note when the backward of an autograd.Function gives no gradient to an input that needs one."""
+    outputs = result if isinstance(result, tuple | list) else (result,)
+    function = next((t.grad_fn for t in outputs if isinstance(t, torch.Tensor) and t.grad_fn is not None), None)
+    if function is None:
+        return
+    needed = tuple(parent is not None for parent, _ in function.next_functions)  # the hook must not hold the graph
+
+    def look(given: tuple[Any, ...], received: tuple[Any, ...]) -> None:
+        if any(g is not None for g in received):
+            node.returned_none |= any(g is None and n for g, n in zip(given, needed, strict=False))
+
+    def hook(given: tuple[Any, ...], received: tuple[Any, ...]) -> None:
+        observer.guarded(look, given, received)
+
+    function.register_hook(hook)
+
+
+def _watch_copies(observer: Observer, patches: Patches) -> None:
+    def copied(operation: Operation) -> Callable[[tuple[Any, ...], dict[str, Any], Any], None]:
+        def record(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
+            observer.recorder.call(operation, args, kwargs, result, grad=True)
+
+        def after(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
+            if observer.is_watching():
+                observer.guarded(record, args, kwargs, result)
+
+        return after
+
+    wrapped = observed(nn.Parameter.__new__, after=copied(PARAMETER))
+    patches.replace(nn.Parameter, "__new__", staticmethod(wrapped))
+    patches.observe(torch, "from_numpy", after=copied(FROM_NUMPY))
+
+
+def _watch_inference_mode(observer: Observer, patches: Patches) -> None:
+    mode = torch.inference_mode
+    before: dict[int, Switch | None] = {}
+
+    def entering(args: tuple[Any, ...], _kwargs: Any) -> None:
+        if observer.active and args[0].mode:
+            before[id(args[0])] = observer.switches.enter(observer.switches.here("inference_mode"))
+
+    def leaving(args: tuple[Any, ...], _kwargs: Any) -> None:
+        if id(args[0]) in before:
+            observer.switches.leave(before.pop(id(args[0])))
+
+    def guarded(function: Callable[..., None]) -> Callable[..., None]:
+        def call(*args: Any) -> None:
+            observer.guarded(function, *args)
+
+        return call
+
+    patches.observe(mode, "__enter__", before=guarded(entering))
+    patches.observe(mode, "__exit__", before=guarded(leaving))
+
+
+def _watch_threads(observer: Observer, mode: TorchFunctionMode, patches: Patches) -> None:
+    """Let threads that start while the tracer is on be watched: torch.nn.parallel computes in such threads.
+
+    The workers of a thread pool live on, so there each task is watched by itself.
+    """
+
+    def watching(original: Callable[..., Any], skipped: Callable[[Any], bool]) -> Callable[..., Any]:
+        def run(self: Any) -> Any:
+            if not observer.active or skipped(self):
+                return original(self)
+            put_at_bottom(mode)
+            try:
+                return original(self)
+            finally:
+                take_out(mode)
+
+        return run
+
+    def is_pool_worker(thread: threading.Thread) -> bool:
+        return getattr(thread, "_target", None) is getattr(pool, "_worker", None)
+
+    thread: Any = threading.Thread
+    item: Any = pool._WorkItem
+    patches.replace(thread, "_bootstrap_inner", watching(thread._bootstrap_inner, is_pool_worker))
+    patches.replace(item, "run", watching(item.run, lambda _: False))

@@ -1,0 +1,151 @@
+"""What an exception of autograd's is about, beyond its message: which tensor, made where, changed or freed where.
+
+    Raised(type='RuntimeError', message='one of the variables needed for gradient computation has been modified ...',
+           place=train.py:68, reason='modified-inplace', tensor='h', operation='div_',
+           made_at=train.py:19, changed_at=train.py:21)
+
+Everything is read after the program has ended, from the frames of the traceback, the graph they hold, and the session's
+journal; nothing is changed, and no code of the program runs. What does not show is left open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+
+from whygrad.model import Raised
+from whygrad.probe.failure import Failure, Found, Watcher, tensors_of
+from whygrad.probe.freed import explain_freed
+from whygrad.probe.inplace import explain_leaf, explain_modified, explain_view
+from whygrad.probe.saved import graph_of, is_leaf_node
+from whygrad.probe.source import place_or_none
+from whygrad.probe.statements import receiver, short_name, statement_at
+
+MAX_CHAIN = 16  # causes of causes
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """One of autograd's errors."""
+
+    slug: str
+    says: tuple[str, ...]  # any of these is in the message, in lower case
+    explain: Callable[[Failure], Found]
+
+
+def explain_error(watcher: Watcher, error: BaseException) -> Raised:
+    """Return what is known about the exception that ended the program."""
+    found = _recognised(error)
+    if found is None:
+        place = place_or_none(watcher.user.of_traceback(error.__traceback__))
+        return Raised(type(error).__name__, str(error), place)
+    reason, cause = found
+    failure = Failure(watcher, cause)
+    facts = reason.explain(failure)
+    return Raised(
+        type(error).__name__,
+        str(error),
+        failure.place or place_or_none(watcher.user.of_traceback(error.__traceback__)),
+        reason.slug,
+        facts.tensor,
+        facts.operation,
+        facts.made_at,
+        facts.changed_at,
+    )
+
+
+def _recognised(error: BaseException) -> tuple[Reason, BaseException] | None:
+    """Return the first error of autograd's among an exception and what led to it."""
+    chain: list[BaseException] = [error]
+    for each in chain:
+        text = str(each).lower()
+        for reason in REASONS:
+            if any(part in text for part in reason.says):
+                return reason, each
+        further = (each.__cause__, each.__context__, *getattr(each, "exceptions", ()))
+        chain += [e for e in further if e is not None and e not in chain and len(chain) < MAX_CHAIN]
+    return None
+
+
+def _explain_no_grad(failure: Failure) -> Found:
+    """Explain "element 0 of tensors does not require grad": which tensor; where it was cut is for the tracer to say."""
+    root = next((tensor for tensor in failure.roots() if not tensor.requires_grad), None)
+    statement = None if failure.site is None else statement_at(failure.site)
+    name = short_name(receiver(statement, "backward"))
+    return Found(name or ("" if root is None else failure.name(root)))
+
+
+def _explain_unused(failure: Failure) -> Found:
+    """Explain "One of the differentiated Tensors appears to not have been used in the graph"."""
+    nodes = graph_of(failure.roots()).edges
+    leaves = {id(node.variable) for node in nodes if is_leaf_node(node)}
+    roots = {id(root) for root in failure.roots()}
+    unused = (
+        tensor
+        for tensor in tensors_of(failure.in_library("t_inputs", "inputs"))
+        if id(tensor) not in leaves | roots and (tensor.grad_fn is None or tensor.grad_fn not in nodes)
+    )
+    return _named(failure, next(unused, None))
+
+
+def _explain_nonleaf(failure: Failure) -> Found:
+    """Explain "can't optimize a non-leaf Tensor"."""
+    tensor = failure.in_library("param")
+    return _named(failure, tensor if isinstance(tensor, torch.Tensor) else None)
+
+
+def _explain_numpy(failure: Failure) -> Found:
+    """Explain "Can't call numpy() on Tensor that requires grad"."""
+    return _named(failure, failure.operand(lambda tensor: tensor.requires_grad))
+
+
+def _explain_inference(failure: Failure) -> Found:
+    """Explain "Inference tensors cannot be saved for backward"."""
+    tensor = failure.operand(lambda tensor: tensor.is_inference())
+    if tensor is None:
+        return Found()
+    made = failure.journal.made_untracked(tensor)
+    name = failure.name(tensor) or failure.made_name(made)
+    return Found(name) if made is None else Found(name, made.operation, place_or_none(made.site))
+
+
+def _explain_ddp(failure: Failure) -> Found:
+    """Explain "Expected to have finished reduction in the prior iteration": the parameter that got no gradient."""
+    model = failure.in_library("self")
+    number = next((int(word) for word in failure.text.rsplit(":", 1)[-1].split() if word.isdigit()), None)
+    learning = [p for p in model.parameters() if p.requires_grad] if isinstance(model, torch.nn.Module) else []
+    return _named(failure, learning[number]) if number is not None and number < len(learning) else Found()
+
+
+def _explain_nothing(_failure: Failure) -> Found:
+    return Found()
+
+
+def _named(failure: Failure, tensor: torch.Tensor | None) -> Found:
+    """Return the name and the making of a tensor."""
+    if tensor is None:
+        return Found()
+    made = failure.made(tensor)
+    name = failure.name(tensor) or failure.made_name(made)
+    return Found(name) if made is None else Found(name, made.operation, place_or_none(made.site))
+
+
+REASONS = (
+    Reason("modified-inplace", ("has been modified by an inplace operation",), explain_modified),
+    Reason("modified-inplace", ("is a view and is being modified inplace",), explain_view),
+    Reason("graph-freed", ("backward through the graph a second time", "saved tensors after"), explain_freed),
+    Reason("inplace-on-leaf", ("leaf variable that requires grad", "moved into the graph interior"), explain_leaf),
+    Reason("non-leaf-parameter", ("can't optimize a non-leaf tensor",), _explain_nonleaf),
+    Reason("empty-parameter-list", ("optimizer got an empty parameter list",), _explain_nothing),
+    Reason("unused-input", ("differentiated tensors appears to not have been used",), _explain_unused),
+    Reason("numpy-of-requires-grad", ("can't call numpy() on tensor that requires grad",), _explain_numpy),
+    Reason(
+        "inference-tensor",
+        ("inference tensors cannot be saved", "inplace update to inference tensor", "on inference tensor"),
+        _explain_inference,
+    ),
+    Reason("ddp-unused", ("expected to have finished reduction in the prior iteration",), _explain_ddp),
+    Reason("does-not-require-grad", ("does not require grad and does not have a grad_fn",), _explain_no_grad),
+)
