@@ -15,6 +15,7 @@ from torch.optim.optimizer import register_optimizer_step_post_hook, register_op
 
 from whygrad.probe.dataflow import Dataflow, PathEnd
 from whygrad.probe.guard import Guard
+from whygrad.probe.journal import Journal
 from whygrad.probe.patches import Patches
 from whygrad.probe.source import UserCode
 
@@ -37,9 +38,10 @@ class Trace:
         self.flow = Dataflow(
             _ProgramCode(script),
             self.guard,
-            lambda: self.depth > 0,
-            lambda tensor, site: self.reads.append((tuple(tensor.shape), site)),
-            lambda tensor, site: self.freezes.append((tuple(tensor.shape), site)),
+            Journal(),
+            in_module=lambda: self.depth > 0,
+            on_intermediate_grad_read=lambda tensor, site: self.reads.append((tuple(tensor.shape), site)),
+            on_freeze=lambda tensor, site: self.freezes.append((tuple(tensor.shape), site)),
         )
 
     def explain(self, tensor: torch.Tensor) -> PathEnd:

@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from tests.probe.postmortems import explained
+from tests.probe.postmortems import code, explained
 
 X = torch.linspace(-1, 1, 24).reshape(8, 3)
 SEQUENCE = torch.linspace(-1, 1, 30).reshape(5, 2, 3)
@@ -14,10 +14,6 @@ SEQUENCE = torch.linspace(-1, 1, 30).reshape(5, 2, 3)
 
 def sgd(*modules):
     return torch.optim.SGD([p for module in modules for p in module.parameters()], lr=0.1)
-
-
-def code(place):
-    return None if place is None else place.code
 
 
 def assert_kept(raised, tensor, made):
@@ -288,30 +284,36 @@ def test_an_error_raised_anew_keeps_its_reason(tmp_path):
     assert ("graph-freed", "loss", "loss.backward()") == (raised.reason, raised.tensor, code(raised.place))
 
 
-def test_without_a_trace_a_kept_tensor_is_still_told_from_the_order_of_the_nodes(tmp_path):
+def test_after_the_traced_steps_a_kept_tensor_is_still_told_from_the_order_of_the_nodes(tmp_path):
     def program():
         encoder, head = nn.Linear(3, 3), nn.Linear(3, 1)
         optimizer = sgd(encoder, head)
-        cached = encoder(X).relu()
-        for _ in range(3):
+        cached = X
+        for step in range(8):
+            if step == 5:
+                cached = encoder(X).relu()
             head(cached).exp().mean().backward()
             optimizer.step()
 
-    raised = explained(tmp_path, program, traced=False)
+    raised = explained(tmp_path, program)
 
-    assert ("graph-freed", "cached") == (raised.reason, raised.tensor)
+    assert ("graph-freed", "cached", None) == (raised.reason, raised.tensor, raised.made_at)
     assert code(raised.changed_at) == "head(cached).exp().mean().backward()"
 
 
-def test_without_a_trace_the_first_pass_is_left_open_where_it_could_be_either_of_two(tmp_path):
+def test_after_the_traced_steps_the_first_pass_is_left_open_where_it_could_be_either_of_two(tmp_path):
     def program():
         encoder, head, other = nn.Linear(3, 3), nn.Linear(3, 1), nn.Linear(3, 1)
+        optimizer = sgd(encoder, head, other)
+        for _ in range(5):
+            other(X).mean().backward()
+            optimizer.step()
         cached = encoder(X).exp()
         head(cached).mean().backward()
         other(X).exp().mean().backward()
         head(cached).mean().backward()
 
-    raised = explained(tmp_path, program, traced=False)
+    raised = explained(tmp_path, program)
 
     assert ("graph-freed", None) == (raised.reason, raised.changed_at)
 

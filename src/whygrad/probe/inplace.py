@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import torch
 
 from whygrad.model import Place
 from whygrad.probe.failure import Failure, Found
 from whygrad.probe.journal import Call, storage_key
-from whygrad.probe.saved import Saved, graph_of, nearest, saved_by
+from whygrad.probe.saved import Graph, Saved, graph_of, nearest, saved_by
 from whygrad.probe.source import Site, place_or_none
 from whygrad.probe.statements import short_name, statement_at, written
+from whygrad.probe.suspects import only_suspect
 
 _NEAR = 32  # nodes: a call such as F.linear makes a few of its own around the one that saves
 _TOLD = re.compile(r"\[([\d, ]*)\]\].*?is at version (\d+); expected version (\d+)")
@@ -31,14 +32,17 @@ class _Told:
 def explain_modified(failure: Failure) -> Found:
     """Explain "one of the variables needed for gradient computation has been modified by an inplace operation"."""
     told = _told(failure.text)
-    saved = _find(failure, told) if told is not None else None
+    graph = graph_of(failure.roots())
+    saved = _find(graph, told) if told is not None else None
     if told is None or saved is None or saved.tensor is None:
         return Found()
     leaf = _leaf(failure, saved.tensor)
     maker = None if leaf is not None else _maker(failure, saved)
-    writer = _writer(failure, saved.tensor, told, maker, leaf)
     origin = saved.node if leaf is not None else maker  # a leaf was made long ago: what counts is who needs its value
     made = None if origin is None else failure.journal.made(origin._sequence_nr())
+    writer = _writer(failure, saved.tensor, told, maker, leaf)
+    if writer is None and leaf is None and told.version == told.expected + 1:
+        return _suspected(failure, graph, saved, made)
     return Found(
         failure.name(leaf) if leaf is not None else _name(failure, saved.tensor, writer, made),
         "" if writer is None else writer.operation,
@@ -47,14 +51,29 @@ def explain_modified(failure: Failure) -> Found:
     )
 
 
+def _suspected(failure: Failure, graph: Graph, saved: Saved, made: Call | None) -> Found:
+    """Return the tensor and the line of the source that could have written it, if only one could."""
+    tensor = cast("torch.Tensor", saved.tensor)
+    last = tensor.grad_fn  # of an input: the write, if autograd followed it
+    writers = [last] if last is not None else [node for node in graph.nodes if _consumes(node, saved.node)]
+    suspect = only_suspect(failure, writers)
+    name = _name(failure, tensor, None, made) or ("" if suspect is None else suspect.name)
+    place = None if made is None else place_or_none(made.site)
+    return Found(name, "", place, None if suspect is None else suspect.place)
+
+
+def _consumes(node: Any, maker: Any) -> bool:
+    return any(parent is maker for parent, _ in node.next_functions)
+
+
 def _told(text: str) -> _Told | None:
     match = _TOLD.search(text)
     return None if match is None else _Told(match[1], int(match[2]), int(match[3]))
 
 
-def _find(failure: Failure, told: _Told) -> Saved | None:
+def _find(graph: Graph, told: _Told) -> Saved | None:
     """Return the saved tensor that the message is about: autograd complains about it in the same words."""
-    for node in graph_of(failure.roots()).nodes:
+    for node in graph.nodes:
         for saved in saved_by(node):
             if saved.tensor is not None and saved.complaint and _told(saved.complaint) == told:
                 return saved

@@ -12,6 +12,7 @@ from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from threading import get_ident
 from typing import Any, NamedTuple
 
 import torch
@@ -66,6 +67,7 @@ class Journal:
 
     def __init__(self) -> None:
         self.passes: deque[Pass] = deque(maxlen=PASSES)
+        self._thread = get_ident()  # autograd counts nodes for each thread by itself
         self._last = 0
         self._numbers = array("Q")  # autograd's counter after a call that made nodes, one row for each result of it
         self._storages = array("Q")  # of that result
@@ -77,6 +79,8 @@ class Journal:
 
     def resume(self) -> None:
         """Begin to observe: the nodes made since the last observed call belong to no call."""
+        if get_ident() != self._thread:
+            return
         self._last = _counter()
         if not self._numbers or self._numbers[-1] < self._last:
             self._append(self._last, 0, self._index(_UNSEEN))
@@ -90,6 +94,8 @@ class Journal:
         here: Callable[[], Site | None],
     ) -> None:
         """Note a call of a torch function that has returned; `here` tells the user's line, if it is asked."""
+        if get_ident() != self._thread:
+            return
         number = _counter()
         made, self._last = number != self._last, number
         name: str = getattr(function, "__name__", "")

@@ -10,6 +10,7 @@ journal; nothing is changed, and no code of the program runs. What does not show
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -21,7 +22,7 @@ from whygrad.probe.freed import explain_freed
 from whygrad.probe.inplace import explain_leaf, explain_modified, explain_view
 from whygrad.probe.saved import graph_of, is_leaf_node
 from whygrad.probe.source import place_or_none
-from whygrad.probe.statements import receiver, short_name, statement_at
+from whygrad.probe.statements import receiver, short_name, statement_at, value_of
 
 MAX_CHAIN = 16  # causes of causes
 
@@ -72,22 +73,21 @@ def _recognised(error: BaseException) -> tuple[Reason, BaseException] | None:
 def _explain_no_grad(failure: Failure) -> Found:
     """Explain "element 0 of tensors does not require grad": which tensor; where it was cut is for the tracer to say."""
     root = next((tensor for tensor in failure.roots() if not tensor.requires_grad), None)
-    statement = None if failure.site is None else statement_at(failure.site)
-    name = short_name(receiver(statement, "backward"))
-    return Found(name or ("" if root is None else failure.name(root)))
+    if root is None:
+        return Found()
+    called_on = receiver(None if failure.site is None else statement_at(failure.site), "backward")
+    return Found(short_name(called_on) if value_of(called_on, failure.names) is root else failure.name(root))
 
 
 def _explain_unused(failure: Failure) -> Found:
-    """Explain "One of the differentiated Tensors appears to not have been used in the graph"."""
+    """Explain "The differentiated Tensor at index 0 appears to not have been used in the graph"."""
+    inputs = tensors_of(failure.in_library("t_inputs", "inputs"))
+    told = re.search(r"at index (\d+)", failure.text)  # since torch 2.13
+    if told is not None:
+        return _named(failure, next(iter(inputs[int(told[1]) :]), None))
     nodes = graph_of(failure.roots()).edges
-    leaves = {id(node.variable) for node in nodes if is_leaf_node(node)}
-    roots = {id(root) for root in failure.roots()}
-    unused = (
-        tensor
-        for tensor in tensors_of(failure.in_library("t_inputs", "inputs"))
-        if id(tensor) not in leaves | roots and (tensor.grad_fn is None or tensor.grad_fn not in nodes)
-    )
-    return _named(failure, next(unused, None))
+    used = {id(root) for root in failure.roots()} | {id(node.variable) for node in nodes if is_leaf_node(node)}
+    return _named(failure, next((t for t in inputs if id(t) not in used and t.grad_fn not in nodes), None))
 
 
 def _explain_nonleaf(failure: Failure) -> Found:
@@ -139,7 +139,7 @@ REASONS = (
     Reason("inplace-on-leaf", ("leaf variable that requires grad", "moved into the graph interior"), explain_leaf),
     Reason("non-leaf-parameter", ("can't optimize a non-leaf tensor",), _explain_nonleaf),
     Reason("empty-parameter-list", ("optimizer got an empty parameter list",), _explain_nothing),
-    Reason("unused-input", ("differentiated tensors appears to not have been used",), _explain_unused),
+    Reason("unused-input", ("appears to not have been used in the graph",), _explain_unused),
     Reason("numpy-of-requires-grad", ("can't call numpy() on tensor that requires grad",), _explain_numpy),
     Reason(
         "inference-tensor",

@@ -21,14 +21,16 @@ from whygrad.probe.dataflow.dataflow import Dataflow
 from whygrad.probe.events import EventLog
 from whygrad.probe.facts import find_unreached_steps, merge_uses, resolve, run_info, write_facts
 from whygrad.probe.guard import Guard
+from whygrad.probe.journal import Journal
 from whygrad.probe.modules import ModuleRegistry
 from whygrad.probe.optimizers import OptimizerTable
 from whygrad.probe.outputs import OutputRecorder
 from whygrad.probe.parameters import ParameterTable
 from whygrad.probe.paths import CutTable, merge_paths
+from whygrad.probe.postmortem import explain_error
 from whygrad.probe.reads import describe_read, describe_warning
 from whygrad.probe.recording import Recorder
-from whygrad.probe.source import Site, UserCode, place_or_none
+from whygrad.probe.source import Site, UserCode
 from whygrad.probe.training import Training
 from whygrad.runfile.writer import RunWriter
 
@@ -76,9 +78,11 @@ class Session:
         self.outputs = OutputRecorder(self.registry, self.guard)
         self.events = EventLog()
         self.cuts = CutTable()
+        self.journal = Journal()
         self.tracer = Dataflow(
             self.user,
             self.guard,
+            self.journal,
             in_module=lambda: self.outputs.depth > 0,
             on_intermediate_grad_read=self.note_intermediate_read,
             on_freeze=self.note_frozen,
@@ -152,10 +156,7 @@ class Session:
         self.guard.run("run file", self.recorder.writer.close)
 
     def _raised(self, error: BaseException | None) -> Raised | None:
-        if error is None:
-            return None
-        site = self.user.of_traceback(error.__traceback__)
-        return Raised(type(error).__name__, str(error), place_or_none(site))
+        return None if error is None else explain_error(self, error)
 
     def note(self, text: str) -> None:
         """Add what could not be observed, once."""

@@ -143,6 +143,7 @@ class Training:
     def after_backward(self, site: Site | None, roots: tuple[torch.Tensor, ...]) -> None:
         """Count a backward pass; where there is no optimizer, it is a step."""
         self.backwards += 1
+        self._session.journal.note_pass(roots, site, self.steps, walk=self._session.tracer.active)
         root = roots[0] if roots else None
         grad_fn = root.grad_fn.name() if root is not None and root.grad_fn is not None else ""
         self._session.events.note("backward", self.steps, site, grad_fn=grad_fn, loss=self._loss)

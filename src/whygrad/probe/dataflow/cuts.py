@@ -50,9 +50,7 @@ def describe(stop: Stop, flow: Flow, certain: Collection[Node]) -> Cut:
     cut = _cut(kind, node, stop, reentry, inferred)
     if kind is not CutKind.NO_GRAD or switch is None:
         return cut
-    return Cut(
-        kind, cut.operation, cut.place, cut.within, reentry, switch.place, switch.text, inferred, stop.distance
-    )
+    return Cut(kind, cut.operation, cut.place, cut.within, reentry, switch.place, switch.text, inferred, stop.distance)
 
 
 def kind_of(stop: Stop) -> CutKind:

@@ -1,6 +1,6 @@
 """The tracer: follows values from parameters to the loss, call by call, and tells where a gradient's path ends.
 
-    flow = Dataflow(user, guard, in_module, on_intermediate_grad_read, on_freeze)
+    flow = Dataflow(user, guard, journal, in_module, on_intermediate_grad_read, on_freeze)
     flow.patches(patches)           # for what a mode does not see
     flow.switch_on()
     ...                             # the program; before each backward pass: flow.note_backward(roots, inputs)
@@ -29,6 +29,7 @@ from whygrad.probe.dataflow.result import Cut, PathEnd, PathKind
 from whygrad.probe.dataflow.stack import put_at_bottom, take_out, take_out_soon
 from whygrad.probe.dataflow.window import Window, is_leaf
 from whygrad.probe.guard import Guard
+from whygrad.probe.journal import Journal
 from whygrad.probe.patches import Patches, drop_own_frame
 from whygrad.probe.source import Site, UserCode
 
@@ -45,6 +46,7 @@ class Dataflow(TorchFunctionMode):
     Args:
         user: Tells whose code is whose.
         guard: Takes the errors and the time of the tracer.
+        journal: Notes who made and who wrote each tensor.
         in_module: Returns whether this thread is in a call of a module.
         on_intermediate_grad_read: Called when `.grad` of an intermediate that keeps none is read.
         on_freeze: Called when `requires_grad` of a tensor was switched off.
@@ -54,13 +56,23 @@ class Dataflow(TorchFunctionMode):
         self,
         user: UserCode,
         guard: Guard,
+        journal: Journal,
+        *,
         in_module: Callable[[], bool],
         on_intermediate_grad_read: OnTensor,
         on_freeze: OnTensor,
     ) -> None:
         super().__init__()
         self._guard = guard
-        self._observer = Observer(user, guard, in_module, on_intermediate_grad_read, on_freeze)
+        self._journal = journal
+        self._observer = Observer(
+            user,
+            guard,
+            journal,
+            in_module=in_module,
+            on_grad_read=on_intermediate_grad_read,
+            on_freeze=on_freeze,
+        )
         self._made: dict[int, tuple[weakref.ref[torch.Tensor], Site | None]] = {}  # of earlier steps
         self._explanation: tuple[int, Explanation] | None = None
 
@@ -85,6 +97,7 @@ class Dataflow(TorchFunctionMode):
         if not self.active:
             self._observer.active = True
             self._observer.switches.forget()
+            self._journal.resume()
             put_at_bottom(self)
 
     def switch_off(self) -> None:

@@ -55,8 +55,11 @@ class Explanation:
         links: Links = {n: n.guessed for n in self._window.entries if n.guessed}
         found = text_links(self._window.exits, (), self._window.entries, {})
         terms = lost_terms(self._window, self._roots, {**links, **found})
-        unique = {(cut.kind, cut.operation, cut.place): (cut, tensors) for cut, tensors in terms}
-        return list(unique.values())
+        found_at: dict[object, tuple[Cut, list[torch.Tensor]]] = {}
+        for cut, tensors in terms:
+            key = cut.mode_place or (cut.operation, cut.place)
+            found_at.setdefault(key, (cut, []))[1].extend(tensors)
+        return list(found_at.values())
 
     # -- autograd reaches it ----------------------------------------------------------------------------------------
 
@@ -115,7 +118,13 @@ class Explanation:
             cuts = self._describe(flow.stops(nodes, connects), flow)
             if cuts:
                 return PathEnd(PathKind.CUT, cuts)
-        return PathEnd(PathKind.UNKNOWN) if self._window.too_large else self._ignored(tensor, nodes)
+        if self._window.too_large:
+            return PathEnd(PathKind.UNKNOWN)
+        users = [user for node in nodes for user in self._flow.users(node)]
+        if users:  # an operation took it for a part of its results that the loss does not use
+            first = min(users, key=lambda user: user.number)
+            return _end(PathKind.IGNORED, first.spot, first.operation)
+        return self._ignored(tensor, nodes)
 
     def _ever_wider(self, nodes: list[Node]) -> Iterable[Flow]:
         """Yield the flow along links that were seen, then with equal numbers, then with links from source text."""

@@ -14,6 +14,7 @@ from whygrad.probe.dataflow.spots import Spots
 from whygrad.probe.dataflow.switches import GradSwitches
 from whygrad.probe.dataflow.window import Window, is_leaf
 from whygrad.probe.guard import Guard
+from whygrad.probe.journal import Journal
 from whygrad.probe.source import Site, UserCode
 
 PART = "tracer"  # its name where the guard reports failures
@@ -27,7 +28,14 @@ class Observer:
     """One per session; its parts are shared by all threads, grad mode is followed in each."""
 
     def __init__(
-        self, user: UserCode, guard: Guard, in_module: Callable[[], bool], on_grad_read: OnTensor, on_freeze: OnTensor
+        self,
+        user: UserCode,
+        guard: Guard,
+        journal: Journal,
+        *,
+        in_module: Callable[[], bool],
+        on_grad_read: OnTensor,
+        on_freeze: OnTensor,
     ) -> None:
         self.active = False
         self.paused = False
@@ -35,6 +43,7 @@ class Observer:
         self.switches = GradSwitches(self.spots, user)
         self.recorder = Recorder(self.spots, self.switches, in_module)
         self._guard = guard
+        self._journal = journal
         self._operations = Operations()
         self._on_grad_read = on_grad_read
         self._on_freeze = on_freeze
@@ -70,7 +79,11 @@ class Observer:
         if effect is Effect.SWITCH:
             self.guarded(self.switches.note, bool(args[0]))
         elif effect is not Effect.READ and effect is not Effect.BACKWARD and not self.paused:
+            self.guarded(self._journal.observe, func, args, kwargs, result, self._here)
             self.guarded(self._record, operation, args, kwargs, result, torch.is_grad_enabled())
+
+    def _here(self) -> Site | None:
+        return self.spots.here().site
 
     def _record(
         self, operation: Operation, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any, grad: bool

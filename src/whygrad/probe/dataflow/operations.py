@@ -42,6 +42,14 @@ class Effect(StrEnum):
     OPAQUE = "opaque"  # a module that runs unseen
 
 
+class Takes(StrEnum):
+    """Which arguments a result's value depends on."""
+
+    ALL = "all"
+    FIRST = "first"  # of the others, only the type or shape
+    NOT_FIRST = "not first"
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Operation:
     """One function, classified."""
@@ -52,6 +60,7 @@ class Operation:
     overwrites: bool = False  # nothing of the old value is left
     inplace_option: bool = False  # takes `inplace`
     flat: bool = False  # its derivative is zero everywhere
+    takes: Takes = Takes.ALL
     selects: bool = False  # its result holds a part of the value
     leaves_empty: bool = False  # the result holds nothing yet: what fills it may be unseen
     foreach: bool = False  # takes lists of tensors and treats them one by one
@@ -90,6 +99,7 @@ _OVERWRITING = (
     *("copy_", "fill_", "zero_", "normal_", "uniform_", "bernoulli_", "exponential_", "random_", "set_", "log_normal_"),
     *("cauchy_", "geometric_", "_foreach_copy_", "_foreach_zero_", "eye_", "orthogonal_"),
 )
+_FIRST_ONLY = ("type_as", "expand_as", "view_as", "reshape_as", "resize_as_", "is_same_size")
 _SELECTING = (
     *("__getitem__", "select", "narrow", "index_select", "gather", "take", "take_along_dim", "masked_select", "chunk"),
     *("split", "unbind", "tensor_split", "where", "masked_fill", "max", "min", "topk", "amax", "amin", "diagonal"),
@@ -129,7 +139,7 @@ def classified(function: Callable[..., Any]) -> Operation:
         return Operation(name, Effect.READ)
     for names, effect in ((_VALUES, Effect.VALUE), (_LOOKS, Effect.LOOK), (_COPIES, Effect.COPY)):
         if name in names:
-            return Operation(name.strip("_"), effect)
+            return Operation(name.strip("_"), effect, takes=_takes(name))
     if name == "__deepcopy__":
         return Operation("deepcopy", Effect.COPY)
     if name in ("detach", "detach_"):
@@ -145,10 +155,17 @@ def _computing(function: Callable[..., Any], name: str) -> Operation:
         overwrites=name in _OVERWRITING,
         inplace_option=_takes_inplace(function),
         flat=name.removesuffix("_") in _FLAT or name in _FLAT,
+        takes=_takes(name),
         selects=name in _SELECTING,
         leaves_empty="empty" in name,
         foreach=name.startswith("_foreach_"),
     )
+
+
+def _takes(name: str) -> Takes:
+    if name in _FIRST_ONLY:
+        return Takes.FIRST
+    return Takes.NOT_FIRST if name.endswith("_like") or name.startswith("new_") else Takes.ALL
 
 
 def _takes_inplace(function: Callable[..., Any]) -> bool:

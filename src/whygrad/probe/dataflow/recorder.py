@@ -15,7 +15,7 @@ import torch
 
 from whygrad.probe.dataflow.arguments import gather, is_whole, one_by_one, tensors_in
 from whygrad.probe.dataflow.nodes import Cleared, Node
-from whygrad.probe.dataflow.operations import FREEZE, FRESH_LEAF, Effect, Operation
+from whygrad.probe.dataflow.operations import FREEZE, FRESH_LEAF, Effect, Operation, Takes
 from whygrad.probe.dataflow.spots import Spot, Spots
 from whygrad.probe.dataflow.switches import UNSEEN, GradSwitches, Switch
 from whygrad.probe.dataflow.weak import TensorTable
@@ -92,7 +92,7 @@ class Recorder:
     def _compute(
         self, operation: Operation, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any, grad: bool
     ) -> None:
-        inputs = self._inputs(args, kwargs)
+        inputs = self._inputs(_taken(operation, args), kwargs)
         if not (inputs.depend or inputs.may_come_back):
             if not operation.leaves_empty and all(tensor in self.window.seen for tensor in inputs.tensors):
                 self.window.note_seen(tensors_in(result))
@@ -279,6 +279,12 @@ def _result_node(act: _Act, size: int, requires_grad: bool, floating: bool, fres
         guessed=tuple(inputs.guessed),
         held_by_leaf=fresh,
     )
+
+
+def _taken(operation: Operation, args: tuple[Any, ...]) -> tuple[Any, ...]:
+    if operation.takes is Takes.ALL:
+        return args
+    return args[:1] if operation.takes is Takes.FIRST else args[1:]
 
 
 def _unique(*nodes: Node) -> tuple[Node, ...]:
