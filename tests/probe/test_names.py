@@ -259,3 +259,38 @@ def test_inputs_that_require_grad_do_not_pile_up(tmp_path):
         return model
 
     assert len(watched(tmp_path, program).parameters) <= 5  # ids are reused: at most one input looks lasting
+
+
+class Reverse(nn.Module):
+    def forward(self, x):
+        return x
+
+    def backward(self, gradient):
+        return -gradient
+
+
+class Trains(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lin, self.reverse = nn.Linear(3, 1), Reverse()
+
+    def forward(self, x):
+        return self.reverse(self.lin(x))
+
+    def backward(self, loss):
+        loss.backward()
+        return loss
+
+
+def test_a_module_with_a_method_backward_is_noted_and_a_training_method_is_not(tmp_path):
+    def program():
+        model = Trains()
+        for _ in range(2):
+            model.backward(model(X).sum())
+        return model
+
+    evidence = watched(tmp_path, program)
+
+    (event,) = evidence.events_of("module_backward")
+    assert event.subject == "reverse"
+    assert event.place.code == "def backward(self, gradient):"

@@ -331,3 +331,69 @@ def test_after_the_traced_steps_what_does_not_show_is_left_open(tmp_path):
 
     assert ("modified-inplace", "h", "") == (raised.reason, raised.tensor, raised.operation)
     assert raised.changed_at is raised.made_at is None
+
+
+class Late(nn.Module):
+    """Its later steps, which no tracer sees any more, write in place."""
+
+    def __init__(self):
+        super().__init__()
+        self.body, self.head = nn.Linear(3, 3), nn.Linear(3, 1)
+        self.step = 0
+
+    def forward(self, x):
+        h = torch.tanh(self.body(x))
+        self.step += 1
+        return self.head(self.changed(h) if self.step > 5 else h).mean()
+
+    def changed(self, h):
+        raise NotImplementedError
+
+
+def train(model):
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for _ in range(8):
+        model(X).backward()
+        optimizer.step()
+
+
+def test_after_the_traced_steps_the_only_line_of_the_source_that_fits_is_named(tmp_path):
+    class Masked(Late):
+        def changed(self, h):
+            h[:, 0] = 0
+            h = h * 2
+            return h.neg()
+
+    raised = explained(tmp_path, lambda: train(Masked()))
+
+    assert ("modified-inplace", "h", "h[:, 0] = 0") == (raised.reason, raised.tensor, code(raised.changed_at))
+
+
+def test_after_the_traced_steps_no_line_is_named_where_two_fit(tmp_path):
+    class Masked(Late):
+        def changed(self, h):
+            h.mul_(2)
+            return h
+
+        def unused(self, h):
+            h *= 3
+            return h
+
+    raised = explained(tmp_path, lambda: train(Masked()))
+
+    assert ("modified-inplace", None) == (raised.reason, raised.changed_at)
+
+
+def test_after_the_traced_steps_a_module_that_writes_in_place_is_a_suspect(tmp_path):
+    class Clipped(Late):
+        def __init__(self):
+            super().__init__()
+            self.clip = nn.ReLU(inplace=True)
+
+        def changed(self, h):
+            return self.clip(h)
+
+    raised = explained(tmp_path, lambda: train(Clipped()))
+
+    assert ("modified-inplace", "") == (raised.reason, raised.tensor)
+    assert code(raised.changed_at) == "self.clip = nn.ReLU(inplace=True)"

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import torch
 
 from whygrad._version import __version__
-from whygrad.model import Raised, RunInfo
-from whygrad.probe.assignments import method_call_line
+from whygrad.model import Place, Raised, RunInfo
+from whygrad.probe.assignments import gradient_method, method_call_line
 from whygrad.probe.source import line_place
 
 if TYPE_CHECKING:
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 _clock = time.perf_counter
 
+MODULE_BACKWARD = "module_backward"  # event: a module that ran has a method of that name
 UNREACHED_STEP = "unreached_step_call"  # event: the source has a step() call on an optimizer that never stepped
 
 
@@ -95,6 +96,17 @@ def merge_uses(session: Session) -> None:
             entry.used = use.site
         elif entry.uses is None and session.training.traced_steps:
             entry.uses = 0
+
+
+def find_backward_methods(session: Session) -> None:
+    """Note the modules that ran and have a method `backward`, which autograd never calls."""
+    known: dict[type, Place | None] = {}
+    for name, cls in session.outputs.types():
+        if cls not in known:
+            known[cls] = gradient_method(cls)
+            place = known[cls]
+            if place is not None:
+                session.events.note_place(MODULE_BACKWARD, session.training.steps, place, name)
 
 
 def find_unreached_steps(session: Session) -> None:

@@ -7,6 +7,7 @@ line is gone. The journal keeps numbers only, and no tensor, node or storage ali
 
 from __future__ import annotations
 
+import functools
 from array import array
 from bisect import bisect_right
 from collections import deque
@@ -36,16 +37,13 @@ class Call(NamedTuple):
     site: Site | None
 
 
-_UNSEEN = Call("", None)
-
-
 class Write(NamedTuple):
     """An in-place write into a storage."""
 
     storage: int
     version: int  # of the tensor, after the write
     counter: int  # of nodes, after the write
-    call: Call
+    maker: int  # index of the call
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,9 +71,10 @@ class Journal:
         self._storages = array("Q")  # of that result
         self._makers = array("Q")  # index of the call
         self._calls: list[Call] = []
-        self._indices: dict[Call, int] = {}
+        self._indices: dict[tuple[str, int, int], int] = {}
         self._writes: deque[Write] = deque(maxlen=MAX_WRITES)
-        self._untracked: deque[tuple[int, Call]] = deque(maxlen=MAX_UNTRACKED)
+        self._unseen = self._index("", None)  # stands for what was not observed
+        self._untracked: deque[tuple[int, int]] = deque(maxlen=MAX_UNTRACKED)
 
     def resume(self) -> None:
         """Begin to observe: the nodes made since the last observed call belong to no call."""
@@ -83,7 +82,7 @@ class Journal:
             return
         self._last = _counter()
         if not self._numbers or self._numbers[-1] < self._last:
-            self._append(self._last, 0, self._index(_UNSEEN))
+            self._append(self._last, 0, self._unseen)
 
     def observe(
         self,
@@ -99,19 +98,18 @@ class Journal:
         number = _counter()
         made, self._last = number != self._last, number
         name: str = getattr(function, "__name__", "")
-        targets = _written(name, args, kwargs)
+        targets = _written(name, args, kwargs) if kwargs or _writes(name) else ()
         untracked = torch.is_inference_mode_enabled()
         if not (made or targets or untracked):
             return
-        call = Call(_operation(function, name), here())
+        maker = self._index(_operation(function, name), here())
         if made:
-            for storage in [storage_key(tensor) for tensor in _tensors(result)] or [0]:
-                self._append(number, storage, self._index(call))
+            self._note_results(number, result, maker)
         if untracked:
-            self._untracked.extend((storage_key(tensor), call) for tensor in _tensors(result))
+            self._untracked.extend((storage_key(tensor), maker) for tensor in _tensors(result))
         for tensor in targets:
             if not tensor.is_inference():
-                self._writes.append(Write(storage_key(tensor), tensor._version, number, call))
+                self._writes.append(Write(storage_key(tensor), tensor._version, number, maker))
 
     def note_pass(self, roots: Sequence[Any], site: Site | None, steps: int, *, walk: bool) -> None:
         """Note a backward pass that has ended.
@@ -120,15 +118,21 @@ class Journal:
             roots: The tensors it started from.
             site: The user's line.
             steps: Optimizer steps so far.
-            walk: Look at the nodes it went through, about a microsecond each.
+            walk: Calls are being observed: look at the nodes it went through as well, about a microsecond each.
         """
-        self.passes.append(Pass(site, _counter(), steps, _numbers_of(roots) if walk else None))
+        if get_ident() != self._thread:
+            return
+        number = _counter()
+        if walk and number != self._last:  # it was asked to make nodes for derivatives
+            self._append(number, 0, self._index("backward", site))
+            self._last = number
+        self.passes.append(Pass(site, number, steps, _numbers_of(roots) if walk else None))
 
     def made(self, number: int) -> Call | None:
         """Return the call that made a node, by the node's number; None if it was not observed."""
         rows = self._rows(number)
-        call = self._calls[self._makers[rows.start]] if rows else None
-        return None if call is _UNSEEN else call
+        maker = self._makers[rows.start] if rows else self._unseen
+        return None if maker == self._unseen else self._calls[maker]
 
     def storages(self, number: int) -> tuple[int, ...]:
         """Return the storages of what the call that made a node returned."""
@@ -137,7 +141,7 @@ class Journal:
     def made_untracked(self, tensor: torch.Tensor) -> Call | None:
         """Return the call that made a tensor in inference mode."""
         key = storage_key(tensor)
-        return next((call for storage, call in reversed(self._untracked) if storage == key), None)
+        return next((self._calls[maker] for storage, maker in reversed(self._untracked) if storage == key), None)
 
     def written(self, storage: int, version: int, since: int = 0) -> Call | None:
         """Return the call whose write gave a tensor on a storage a version; the last one, should there be several.
@@ -151,7 +155,7 @@ class Journal:
             if write.counter <= since:
                 break
             if write.storage == storage and write.version == version:
-                return write.call
+                return self._calls[write.maker]
         return None
 
     def _rows(self, number: int) -> range:
@@ -160,20 +164,29 @@ class Journal:
             return range(0)
         return range(first, bisect_right(self._numbers, self._numbers[first]))
 
-    def _append(self, number: int, storage: int, maker: int) -> None:
-        columns = (self._numbers, self._storages, self._makers)
-        if len(self._numbers) >= MAX_ROWS:
-            for column in columns:
-                del column[: MAX_ROWS // 2]
-            self._makers[0] = self._index(_UNSEEN)  # it would stand for all nodes before
-        for column, value in zip(columns, (number, storage, maker), strict=True):
-            column.append(value)
+    def _note_results(self, number: int, result: object, maker: int) -> None:
+        if type(result) is _Tensor:  # nearly always
+            self._append(number, storage_key(result), maker)
+            return
+        for storage in [storage_key(tensor) for tensor in _tensors(result)] or [0]:
+            self._append(number, storage, maker)
 
-    def _index(self, call: Call) -> int:
-        index = self._indices.get(call)
+    def _append(self, number: int, storage: int, maker: int) -> None:
+        if len(self._numbers) >= MAX_ROWS:
+            for column in (self._numbers, self._storages, self._makers):
+                del column[: MAX_ROWS // 2]
+            self._makers[0] = self._unseen  # it would stand for all nodes before
+        self._numbers.append(number)
+        self._storages.append(storage)
+        self._makers.append(maker)
+
+    def _index(self, operation: str, site: Site | None) -> int:
+        # by id: hashing a code object costs a microsecond; the call holds the code, so the id stays its own
+        key = (operation, id(site.code), site.lasti) if site is not None else (operation, 0, 0)
+        index = self._indices.get(key)
         if index is None:
-            index = self._indices[call] = len(self._calls)
-            self._calls.append(call)
+            index = self._indices[key] = len(self._calls)
+            self._calls.append(Call(operation, site))
         return index
 
 
@@ -192,12 +205,19 @@ def _operation(function: Callable[..., Any], name: str) -> str:
     return name.strip("_") if name.startswith("__") else name
 
 
+@functools.lru_cache(maxsize=4096)
+def _writes(name: str) -> bool:
+    """Return whether a function writes its first argument; in-place operators reach torch as `add_`."""
+    return (name.endswith("_") and not name.endswith("__") and name != "requires_grad_") or name == "__setitem__"
+
+
 def _written(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[torch.Tensor]:
-    """Return the tensors that a call wrote into; in-place operators reach torch as `add_`, assignments as `setitem`."""
+    """Return the tensors that a call wrote into."""
     if "out" in kwargs:
         return list(_tensors(kwargs["out"]))
-    in_place = (name.endswith("_") and not name.endswith("__")) or name == "__setitem__" or kwargs.get("inplace")
-    return list(_tensors(args[0])) if in_place and args and name != "requires_grad_" else []
+    if not (_writes(name) or kwargs.get("inplace")):
+        return []
+    return list(_tensors(args[0] if args else next(iter(kwargs.values()))))  # nn.init hands its tensor over by name
 
 
 def _tensors(value: object) -> Iterator[torch.Tensor]:

@@ -210,6 +210,13 @@ class OutputRecorder:
             if entry is not None and entry.ref() is named.module and entry.name is None:
                 entry.name, entry.root = named.name, named.label
 
+    def types(self) -> Iterator[tuple[str, type[nn.Module]]]:
+        """Yield (name, class) of every module that was called and still exists."""
+        for entry in self._all_modules:
+            module = entry.ref()
+            if module is not None:
+                yield entry.name or entry.type, type(module)
+
     def order_of(self, module: nn.Module | None) -> int | None:
         """Return the position of a module's first call; None if it was never called."""
         entry = self._modules.get(id(module)) if module is not None else None

@@ -19,7 +19,7 @@ from whygrad.model import Raised
 from whygrad.probe.budget import Budget
 from whygrad.probe.dataflow.dataflow import Dataflow
 from whygrad.probe.events import EventLog
-from whygrad.probe.facts import find_unreached_steps, merge_uses, resolve, run_info, write_facts
+from whygrad.probe.facts import find_backward_methods, find_unreached_steps, merge_uses, resolve, run_info, write_facts
 from whygrad.probe.guard import Guard
 from whygrad.probe.journal import Journal
 from whygrad.probe.modules import ModuleRegistry
@@ -150,6 +150,7 @@ class Session:
             lambda: resolve(self, judge_stale=False),
             lambda: merge_uses(self),
             lambda: find_unreached_steps(self),
+            lambda: find_backward_methods(self),
         ):
             self.guard.run("names", last)
         self.guard.run("facts", lambda: write_facts(self, ended=True, raised=self._raised(error)))
