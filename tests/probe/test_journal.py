@@ -91,6 +91,7 @@ def test_nodes_made_while_nobody_watched_lead_nowhere(journal, watching):
     assert ["mul", None, "add", None] == [made(journal, t) for t in (first, unseen, second, after)]
 
 
+@pytest.mark.filterwarnings("ignore:Using backward")
 def test_nodes_of_a_derivative_lead_to_the_backward_that_made_them(journal, watching):
     weight = torch.ones(3, requires_grad=True)
     with watching:
@@ -186,6 +187,7 @@ def test_calls_of_other_threads_are_left_out(journal):
 def test_a_pass_knows_its_nodes_or_only_when_it_was(journal):
     weight = torch.ones(3, requires_grad=True)
     first, second = weight.exp(), weight.sin()
+    first.sum().backward()
     journal.note_pass([first], None, 0, walk=True)
     journal.note_pass([first], None, 0, walk=False)
     later = weight.cos()
@@ -194,6 +196,17 @@ def test_a_pass_knows_its_nodes_or_only_when_it_was(journal):
 
     assert [True, False, False] == [walked.covers(n) for n in numbers]
     assert [True, True, False] == [unwalked.covers(n) for n in numbers]
+
+
+def test_a_pass_that_keeps_its_graph_is_not_noted(journal):
+    weight = torch.ones(3, requires_grad=True)
+    loss = weight.exp().sum()
+    loss.backward(retain_graph=True)
+    journal.note_pass([loss], None, 0, walk=True)
+    loss.backward()
+    journal.note_pass([loss], None, 1, walk=True)
+
+    assert [1] == [each.steps for each in journal.passes]
 
 
 def test_a_pass_over_a_huge_graph_is_not_walked(journal, monkeypatch):

@@ -269,6 +269,24 @@ def test_a_loop_without_an_optimizer(tmp_path):
     assert_kept(raised, "scale", "scale = weight.exp()")
 
 
+def test_a_gradient_of_a_gradient_keeps_its_graph_and_is_not_blamed(tmp_path):
+    def program():
+        net = nn.Linear(3, 1)
+        optimizer = sgd(net)
+        outer = torch.zeros(())
+        for _ in range(2):
+            inner = net(X).pow(2).mean()
+            gradients = torch.autograd.grad(inner, list(net.parameters()), create_graph=True)
+            fast = [w - 0.1 * g for w, g in zip(net.parameters(), gradients, strict=True)]
+            outer = outer + F.linear(X, *fast).pow(2).mean()
+            outer.backward()
+            optimizer.step()
+
+    raised = explained(tmp_path, program)
+
+    assert_kept(raised, "outer", "outer = outer + F.linear(X, *fast).pow(2).mean()")
+
+
 def test_an_error_raised_anew_keeps_its_reason(tmp_path):
     def program():
         loss = nn.Linear(3, 1)(X).exp().mean()

@@ -120,7 +120,7 @@ def test_values_are_looked_up_without_running_code():
 
     assert value("s.tensor") is names["s"].tensor
     assert value("layer.weight") is names["layer"].weight
-    assert (1, None, 2) == (value("loud.quiet"), value("loud.loud"), value("d['k'][-1]"))
+    assert (1, None, 2) == (value("loud.quiet"), value("loud.loud"), value("d['k'][1]"))
     assert [None] * 4 == [value(source) for source in ("d['k'][7]", "missing", "f()", "d['x'].y")]
 
 

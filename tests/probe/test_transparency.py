@@ -202,6 +202,15 @@ def test_the_guard_does_not_observe_its_own_calls():
     assert inner() == "seen"
 
 
+def test_a_part_within_a_part_fails_by_itself():
+    guard = Guard()
+
+    outer = guard.wrap("outer", lambda: (guard.run("inner", lambda: 1 / 0), "went on"))
+
+    assert outer() == (None, "went on")
+    assert list(guard.failures) == ["inner"]
+
+
 def test_the_guard_does_not_hide_the_users_interrupt():
     guard = Guard()
 

@@ -68,8 +68,8 @@ def info(**fields):
     return RunInfo(**{"script": "train.py", "steps": 10, "backwards": 10, "forwards": 10, "ended": True, **fields})
 
 
-def raised(message, type="RuntimeError"):
-    return Raised(type, message, line(25))
+def raised(message, type="RuntimeError", reason=""):
+    return Raised(type, message, line(25), reason)
 
 
 def event(kind, *, place=None, subject="", count=1, first=0, last=0, **detail):

@@ -18,7 +18,7 @@ def test_a_function_that_returns_none_is_an_error_at_its_backward():
     assert finding.place == line(14)
     assert finding.also == (line(40),)
     assert finding.message.endswith(
-        "`Quantize`, called at train.py:40, returns none for it from its backward at train.py:14"
+        "`Quantize`, called at train.py:40, passes nothing on in its backward at train.py:14"
     )
 
 
@@ -30,7 +30,7 @@ def test_the_call_is_the_place_where_the_backward_is_not_known():
 
 
 def undefined(name, id, **fields):
-    none = {"path": PathEnd.UNDEFINED, "reached": 10, "ends_at": line(22), "ends_with": "RoundBackward"}
+    none = {"path": PathEnd.UNDEFINED, "reached": 10, "ends_at": line(22), "ends_with": "Round"}
     return lost(name, id, **{**none, **fields})
 
 
@@ -40,7 +40,7 @@ def test_a_gradient_that_came_back_as_none_is_reported_where_the_graph_says():
     assert finding.tensors == ("a", "b")
     assert finding.place == line(22)
     assert finding.message == (
-        "`a` (+1) got no gradient in 10 steps: backward of `RoundBackward` at train.py:22 returns none for it"
+        "`a` (+1) got no gradient in 10 steps: `Round`, called at train.py:22, passes nothing on in its backward"
     )
 
 

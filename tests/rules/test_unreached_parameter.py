@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.rules.builders import line
+from tests.rules.builders import line, never_stepped, optimizer
 from tests.rules.path_builders import cut, found, lost, stopped
 from whygrad.model import PathEnd, Severity
 
@@ -50,7 +50,7 @@ def test_results_that_are_dropped_on_different_lines_are_different_findings():
         {"requires_grad": False},
         {"stale": True},
         {"changed_outside": 2},
-        {"root": "other"},  # nothing of its model is trained
+        {"root": "other", "optimizers": ()},  # nothing of its model is trained
     ],
 )
 def test_near_misses_are_silent(fields):
@@ -68,10 +68,18 @@ def test_the_last_use_stands_in_where_the_end_is_not_known():
     assert "(last:" not in finding.message
 
 
-def test_ddp_that_waits_for_the_gradient_makes_it_an_error_at_once():
-    (finding,) = found(SLUG, [ignored("aux.weight", 1, walked=1)], info=stopped("ddp-unused"))
+def test_ddp_that_waits_for_the_gradient_makes_one_pass_enough():
+    assert len(found(SLUG, [ignored("aux.weight", 1, walked=1)], info=stopped("ddp-unused"))) == 1
+
+
+def test_an_optimizer_of_its_own_makes_it_an_error():
+    given = [ignored("critic.weight", 1, optimizers=(1,), root="critic")]
+    own = optimizer(1, name="critic_optimizer")
+
+    (finding,) = found(SLUG, given, optimizers=(optimizer(), own))
 
     assert finding.severity is Severity.ERROR
+    assert found(SLUG, given, optimizers=(optimizer(), never_stepped(1))) == []
 
 
 @pytest.mark.parametrize(("tensor", "who"), [("points", "`points`"), ("", "one of the inputs")])

@@ -6,17 +6,17 @@ tensor is unpacked.
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from types import FrameType, SimpleNamespace
-from typing import TYPE_CHECKING, Any, Protocol
+from types import FrameType
+from typing import TYPE_CHECKING, Protocol
 
 import torch
 from torch import nn
 
 from whygrad.model import Place
+from whygrad.probe.holders import Held, held_by, tensors_of
 from whygrad.probe.journal import Call, Journal
 from whygrad.probe.modules import ModuleRegistry, NamedModule
 from whygrad.probe.optimizers import OptimizerTable
@@ -27,8 +27,7 @@ from whygrad.probe.statements import assigned, attributes, read, short_name, sta
 if TYPE_CHECKING:
     from whygrad.probe.training import Training
 
-_DEPTH = 4  # attributes of items of attributes
-_ITEMS = 20_000  # values looked at, in all
+_TORCH_OWN = frozenset(nn.Module().__dict__)  # attributes every module has
 _ROOTS = ("t_outputs", "tensors", "outputs")  # what torch calls the tensors that backward starts from
 
 
@@ -51,14 +50,6 @@ class Found:
     operation: str = ""
     made_at: Place | None = None
     changed_at: Place | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Held:
-    """A tensor that the program still holds, and the name of what holds it."""
-
-    tensor: torch.Tensor
-    name: str
 
 
 class Failure:
@@ -152,22 +143,15 @@ class Failure:
     @cached_property
     def held(self) -> list[Held]:
         """Return the tensors that the program holds: attributes before variables, outer ones before inner ones."""
-        search = _Search(self.watcher.user)
-        variables: list[Held] = []
-        for frame in self.frames:
-            if self.watcher.user.owns(frame.f_code):
-                for name, value in local_names(frame).items():
-                    variables += search.under(name, value)
-        return [*self._in_modules, *search.attributes, *variables]
+        user = self.watcher.user
+        return [*self._in_modules, *held_by(user, (frame for frame in self.frames if user.owns(frame.f_code)))]
 
     @cached_property
     def _in_modules(self) -> list[Held]:
         found: list[Held] = []
         for named in self.watcher.registry.tree():
             for attribute, value in attributes(named.module).items():
-                if isinstance(value, torch.Tensor):
-                    found.append(Held(value, self._qualified(named, attribute)))
-                elif not isinstance(value, nn.Module | dict):
+                if attribute not in _TORCH_OWN:
                     found += [Held(item, self._qualified(named, attribute)) for item in tensors_of(value)]
         return found
 
@@ -176,51 +160,9 @@ class Failure:
         return ".".join(filter(None, (named.label if prefixed else "", named.name, attribute)))
 
 
-class _Search:
-    """Goes through what variables hold; `attributes` collects what lies in attributes of the user's objects."""
-
-    def __init__(self, user: UserCode) -> None:
-        self.attributes: list[Held] = []
-        self._user = user
-        self._seen: set[int] = set()
-        self._left = _ITEMS
-
-    def under(self, name: str, value: object, depth: int = _DEPTH) -> Iterator[Held]:
-        """Yield the tensors in a variable and in its containers, under the variable's name."""
-        if isinstance(value, torch.Tensor):
-            yield Held(value, name)
-            return
-        if isinstance(value, nn.Module) or depth == 0 or self._left <= 0 or id(value) in self._seen:
-            return
-        for item in _items(value):
-            self._left -= 1
-            yield from self.under(name, item, depth - 1)
-        if self._is_users(value):
-            self._seen.add(id(value))
-            for attribute, item in attributes(value).items():
-                self.attributes += self.under(attribute, item, depth - 1)
-
-    def _is_users(self, value: object) -> bool:
-        codes = (getattr(member, "__code__", None) for member in vars(type(value)).values())
-        return type(value) is SimpleNamespace or any(code is not None and self._user.owns(code) for code in codes)
-
-
 def _first(places: Iterable[dict[str, object]], names: tuple[str, ...]) -> object:
     for local in places:
         for name in names:
             if local.get(name) is not None:
                 return local[name]
     return None
-
-
-def _items(value: object) -> list[Any]:
-    if isinstance(value, list | tuple | deque):
-        return list(value)[-_ITEMS:]
-    return list(value.values())[-_ITEMS:] if type(value) is dict else []
-
-
-def tensors_of(value: object) -> list[torch.Tensor]:
-    """Return a value that is a tensor, or the tensors in a container."""
-    if isinstance(value, torch.Tensor):
-        return [value]
-    return [item for item in _items(value) if isinstance(item, torch.Tensor)]

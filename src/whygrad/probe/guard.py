@@ -45,20 +45,29 @@ class Guard:
         return guarded
 
     def run(self, part: str, function: Callable[..., _R], *args: Any) -> _R | None:
-        """Call `function` once under the guard; return None if it fails."""
+        """Call `function` once under the guard; return None if it fails, or if `part` has failed before.
+
+        Parts may be nested: the inner one fails by itself.
+        """
+        if part in self.failures:
+            return None
         if self.inside:
-            return function(*args)
+            return self._try(part, function, *args)
         began = _clock()
         self._local.inside = True
         try:
             with torch._C.DisableTorchFunction(), _without_dispatch_modes(), torch.no_grad():
-                return function(*args)
-        except Exception as error:
-            self.failures.setdefault(part, f"{type(error).__name__}: {error} ({_where(error)})")
-            return None
+                return self._try(part, function, *args)
         finally:
             self._local.inside = False
             self.own_s += _clock() - began
+
+    def _try(self, part: str, function: Callable[..., _R], *args: Any) -> _R | None:
+        try:
+            return function(*args)
+        except Exception as error:
+            self.failures.setdefault(part, f"{type(error).__name__}: {error} ({_where(error)})")
+            return None
 
 
 def _without_dispatch_modes() -> AbstractContextManager[Any]:

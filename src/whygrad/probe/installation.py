@@ -6,7 +6,7 @@ import os
 import sys
 import warnings
 from collections.abc import Callable
-from types import TracebackType
+from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -210,19 +210,31 @@ def _patch_modules(session: Session, patches: Patches) -> None:
     show = warnings.showwarning
 
     def showwarning(message: Any, category: Any, filename: str, lineno: int, *args: Any, **kwargs: Any) -> None:
-        if str(message).startswith(_NON_LEAF_WARNING):
-            frame = next(session.user.frames(sys._getframe(1)), None)
-            if frame is not None and os.path.abspath(filename).startswith(PACKAGE):
-                # torch blames the innermost Python frame, which is the tracer's: give the warning to the program's line
-                names = frame.f_globals
-                registry = names.setdefault("__warningregistry__", {})
-                where = (frame.f_code.co_filename, frame.f_lineno, names.get("__name__"))
-                warnings.warn_explicit(message, category, *where, registry)
+        if os.path.abspath(filename).startswith(PACKAGE):
+            frame = _frame_of(filename)
+            if frame is not None and frame.f_back is not None:
+                # torch blames the innermost Python frame, which is the tracer's: the caller's line is meant
+                frame.f_globals.pop("__warningregistry__", None)
+                _warn_at(frame.f_back, message, category)
                 return
+        if str(message).startswith(_NON_LEAF_WARNING):
             noted(filename, lineno)
         show(message, category, filename, lineno, *args, **kwargs)
 
     patches.replace(warnings, "showwarning", showwarning)
+
+
+def _frame_of(filename: str) -> FrameType | None:
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename != filename:
+        frame = frame.f_back
+    return frame
+
+
+def _warn_at(frame: FrameType, message: Any, category: Any) -> None:
+    names = frame.f_globals
+    registry = names.setdefault("__warningregistry__", {})
+    warnings.warn_explicit(message, category, frame.f_code.co_filename, frame.f_lineno, names.get("__name__"), registry)
 
 
 def _patch_excepthook(_session: Session, patches: Patches) -> None:

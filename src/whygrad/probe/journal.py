@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 import torch
 
+from whygrad.probe.saved import saved_by
 from whygrad.probe.source import Site
 
 MAX_ROWS = 200_000  # results of calls that made nodes, 24 bytes each
@@ -25,6 +26,7 @@ MAX_WRITES = 20_000
 MAX_UNTRACKED = 20_000  # tensors made in inference mode
 PASSES = 16  # a kept graph is met again within a few passes
 MAX_PASS_NODES = 50_000
+_TELLING = 64  # nodes that are asked whether they were freed; many saved nothing
 
 _counter: Callable[[], int] = torch._C._autograd._get_sequence_nr
 _Tensor = torch.Tensor
@@ -48,7 +50,7 @@ class Write(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """A backward pass, or a call of autograd.grad, that ended well."""
+    """A backward pass, or a call of autograd.grad, that used its graph up."""
 
     site: Site | None
     counter: int  # of nodes: those with a lower number existed when it ended
@@ -112,10 +114,10 @@ class Journal:
                 self._writes.append(Write(storage_key(tensor), tensor._version, number, maker))
 
     def note_pass(self, roots: Sequence[Any], site: Site | None, steps: int, *, walk: bool) -> None:
-        """Note a backward pass that has ended.
+        """Note a backward pass that has ended well.
 
         Args:
-            roots: The tensors it started from.
+            roots: The tensors it started from; a pass that keeps their graph is not noted.
             site: The user's line.
             steps: Optimizer steps so far.
             walk: Calls are being observed: look at the nodes it went through as well, about a microsecond each.
@@ -126,7 +128,11 @@ class Journal:
         if walk and number != self._last:  # it was asked to make nodes for derivatives
             self._append(number, 0, self._index("backward", site))
             self._last = number
-        self.passes.append(Pass(site, number, steps, _numbers_of(roots) if walk else None))
+        nodes = _nodes_of(roots) if walk else []
+        if walk and _is_kept(nodes):
+            return
+        numbers = frozenset(node._sequence_nr() for node in nodes) if nodes else None
+        self.passes.append(Pass(site, number, steps, numbers))
 
     def made(self, number: int) -> Call | None:
         """Return the call that made a node, by the node's number; None if it was not observed."""
@@ -228,19 +234,27 @@ def _tensors(value: object) -> Iterator[torch.Tensor]:
             yield from _tensors(item)
 
 
-def _numbers_of(roots: Sequence[Any]) -> frozenset[int] | None:
-    """Return the numbers of the nodes that lead from `roots` to the leaves; None if there are too many."""
-    numbers: set[int] = set()
-    seen: set[Any] = {None}
-    todo: list[Any] = [getattr(root, "grad_fn", None) for root in roots]
+def _nodes_of(roots: Sequence[Any]) -> list[Any]:
+    """Return the nodes that lead from `roots` to the leaves, the nearest first; none if there are too many."""
+    found: dict[Any, None] = dict.fromkeys(getattr(root, "grad_fn", None) for root in roots)
+    found.pop(None, None)
+    todo = deque(found)
     while todo:
-        node = todo.pop()
-        if node in seen:
-            continue
-        seen.add(node)
-        if len(seen) > MAX_PASS_NODES:
-            return None
-        if type(node).__name__ != "AccumulateGrad":
-            numbers.add(node._sequence_nr())
-        todo.extend(parent for parent, _ in node.next_functions)
-    return frozenset(numbers)
+        for parent, _ in todo.popleft().next_functions:
+            if parent is not None and parent not in found and type(parent).__name__ != "AccumulateGrad":
+                found[parent] = None
+                todo.append(parent)
+        if len(found) > MAX_PASS_NODES:
+            return []
+    return list(found)
+
+
+def _is_kept(nodes: Sequence[Any]) -> bool:
+    """Return whether a pass left the graph as it was, for `retain_graph` or `create_graph`: the first to tell tells."""
+    for node in nodes[:_TELLING]:
+        saved = list(saved_by(node))
+        if any(each.tensor is not None for each in saved):
+            return True
+        if any(each.is_freed for each in saved):
+            return False
+    return False

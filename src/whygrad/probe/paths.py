@@ -25,6 +25,7 @@ _TELLING = (
     PathEnd.UNUSED,
     PathEnd.FROZEN,
 )
+LOST_TERM = "lost_term"  # event: a term of the loss that depends on parameters and gives them no gradient
 _KNOWN = {end.value: end for end in PathEnd}
 
 _Key = tuple[int, CutKind, str, Place | None]
@@ -74,6 +75,24 @@ def merge_paths(session: Session, entries: Iterable[Tracked]) -> None:
         if kind is PathEnd.CUT:
             for cut in end.cuts:
                 session.cuts.add(entry.id, cut)
+
+
+def note_lost_terms(session: Session) -> None:
+    """Note the terms of the loss that depend on parameters and give them no gradient."""
+    for cut, tensors in session.tracer.lost_terms():
+        if cut.place is None:
+            continue
+        entries = [entry for tensor in tensors if (entry := session.parameters.get(tensor)) is not None]
+        session.events.note_place(
+            LOST_TERM,
+            session.training.steps,
+            cut.place,
+            cut.operation,
+            cut=cut.kind.value,
+            mode=cut.mode_text,
+            inferred=cut.inferred,
+            parameters=[entry.id for entry in entries],
+        )
 
 
 def _tells_more(kind: PathEnd, known: PathEnd | None) -> bool:

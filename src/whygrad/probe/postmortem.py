@@ -17,12 +17,13 @@ from dataclasses import dataclass
 import torch
 
 from whygrad.model import Raised
-from whygrad.probe.failure import Failure, Found, Watcher, tensors_of
+from whygrad.probe.failure import Failure, Found, Watcher
 from whygrad.probe.freed import explain_freed
+from whygrad.probe.holders import tensors_of
 from whygrad.probe.inplace import explain_leaf, explain_modified, explain_view
 from whygrad.probe.saved import graph_of, is_leaf_node
 from whygrad.probe.source import place_or_none
-from whygrad.probe.statements import receiver, short_name, statement_at, value_of
+from whygrad.probe.statements import is_a, receiver, short_name, statement_at, value_of
 
 MAX_CHAIN = 16  # causes of causes
 
@@ -92,8 +93,7 @@ def _explain_unused(failure: Failure) -> Found:
 
 def _explain_nonleaf(failure: Failure) -> Found:
     """Explain "can't optimize a non-leaf Tensor"."""
-    tensor = failure.in_library("param")
-    return _named(failure, tensor if isinstance(tensor, torch.Tensor) else None)
+    return _named(failure, next(iter(tensors_of(failure.in_library("param"))), None))
 
 
 def _explain_numpy(failure: Failure) -> Found:
@@ -115,7 +115,8 @@ def _explain_ddp(failure: Failure) -> Found:
     """Explain "Expected to have finished reduction in the prior iteration": the parameter that got no gradient."""
     model = failure.in_library("self")
     number = next((int(word) for word in failure.text.rsplit(":", 1)[-1].split() if word.isdigit()), None)
-    learning = [p for p in model.parameters() if p.requires_grad] if isinstance(model, torch.nn.Module) else []
+    parameters = torch.nn.Module.named_parameters(model) if is_a(model, torch.nn.Module) else ()
+    learning = [parameter for _, parameter in parameters if parameter.requires_grad]
     return _named(failure, learning[number]) if number is not None and number < len(learning) else Found()
 
 

@@ -77,6 +77,11 @@ class Saved:
     tensor: torch.Tensor | None  # None: freed, or there was none to save
     complaint: str  # what autograd says when the node wants it back; "" if it would get it
 
+    @property
+    def is_freed(self) -> bool:
+        """Return whether a backward pass has freed it."""
+        return self.tensor is None and any(text in self.complaint for text in _FREED)
+
 
 def saved_by(node: Any) -> Iterator[Saved]:
     """Yield what a node saved and no hook has packed away."""
@@ -112,4 +117,4 @@ def _complaint(node: Any, plain: str) -> str:
 
 def is_freed(node: Any) -> bool:
     """Return whether what a node saved was freed by a backward pass."""
-    return any(saved.tensor is None and any(text in saved.complaint for text in _FREED) for saved in saved_by(node))
+    return any(saved.is_freed for saved in saved_by(node))

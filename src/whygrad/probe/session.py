@@ -153,11 +153,15 @@ class Session:
             lambda: find_backward_methods(self),
         ):
             self.guard.run("names", last)
-        self.guard.run("facts", lambda: write_facts(self, ended=True, raised=self._raised(error)))
+        raised = self._raised(error)
+        self.guard.run("facts", lambda: write_facts(self, ended=True, raised=raised))
         self.guard.run("run file", self.recorder.writer.close)
 
     def _raised(self, error: BaseException | None) -> Raised | None:
-        return None if error is None else explain_error(self, error)
+        if error is None:
+            return None
+        explained = self.guard.run("post-mortem", explain_error, self, error)
+        return explained or Raised(type(error).__name__, "")
 
     def note(self, text: str) -> None:
         """Add what could not be observed, once."""

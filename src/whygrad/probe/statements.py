@@ -6,12 +6,13 @@ import ast
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from types import MemberDescriptorType
-from typing import Any
+from typing import Any, TypeGuard, TypeVar
 
 import torch
 
 from whygrad.probe.source import Site, span, syntax_tree
 
+_T = TypeVar("_T")
 _BRANCHES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.For, ast.While, ast.If, ast.With, ast.Try)
 
 
@@ -127,6 +128,11 @@ def value_of(expression: ast.expr | None, names: Mapping[str, object]) -> object
     return None
 
 
+def is_a(thing: object, kind: type[_T]) -> TypeGuard[_T]:
+    """Return whether an object is of a kind, by its type alone: `isinstance` runs a `__class__` of the program's."""
+    return issubclass(type(thing), kind)
+
+
 def attributes(thing: object) -> dict[str, Any]:
     """Return the attributes of an object; of a module also what it registers."""
     try:
@@ -138,7 +144,7 @@ def attributes(thing: object) -> dict[str, Any]:
             if isinstance(slot, MemberDescriptorType):
                 with suppress(AttributeError):  # it was never filled
                     own[name] = slot.__get__(thing)
-    if isinstance(thing, torch.nn.Module):
+    if is_a(thing, torch.nn.Module):
         for table in ("_parameters", "_buffers", "_modules"):
             own |= own.get(table, {})
     return own

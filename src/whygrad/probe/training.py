@@ -18,7 +18,7 @@ from whygrad.probe.modules import holder_name
 from whygrad.probe.optimizers import TrackedOptimizer, held_tensors, learning_rates
 from whygrad.probe.outputs import version_of
 from whygrad.probe.parameters import Tracked
-from whygrad.probe.paths import merge_paths
+from whygrad.probe.paths import merge_paths, note_lost_terms
 from whygrad.probe.recording import measured
 from whygrad.probe.source import Site
 from whygrad.stats.kernel import is_supported, sample_view
@@ -107,12 +107,23 @@ class Training:
         if leaves is None:
             self._session.note("the autograd graph has over a million nodes: it was not walked")
             return
+        if not any(
+            isinstance(leaf, torch.nn.Parameter) or self._session.parameters.get(leaf) for leaf in leaves.values()
+        ):
+            self._note_constant_loss(leaves)
         for leaf in leaves.values():
             entry = self._session.parameters.get(leaf) or self._new_leaf(leaf)
             if entry is not None:
                 entry.reached += 1
         for entry in self._session.parameters.alive():
             entry.walked += 1
+
+    def _note_constant_loss(self, leaves: dict[int, torch.Tensor]) -> None:
+        """Note where a loss that reaches no parameter was made: a stand-in that only looks like a loss."""
+        for leaf in leaves.values():
+            site = self._session.tracer.made_at(leaf)
+            if site is not None:
+                self._session.events.note("constant_loss", self.steps, site)
 
     def _note_moves(self) -> None:
         """Count the values that changed without a step: a write through `.data` leaves no other trace."""
@@ -199,7 +210,9 @@ class Training:
             chosen = measured(self._session.parameters.alive(), tracked)
             self._session.recorder.gradients(self.steps, chosen)
         if self._session.tracer.active:
-            merge_paths(self._session, [e for e in self._session.parameters.alive() if self._is_asked(e, tracked)])
+            asked = [entry for entry in self._session.parameters.alive() if self._is_asked(entry, tracked)]
+            self._session.guard.run("paths", merge_paths, self._session, asked)
+            self._session.guard.run("paths", note_lost_terms, self._session)
 
     @staticmethod
     def _is_asked(entry: Tracked, tracked: TrackedOptimizer) -> bool:
@@ -239,7 +252,7 @@ class Training:
                 self._session.recorder.updates(self.steps - 1)
                 self._session.recorder.gradients(self.steps, measured(self._session.parameters.alive(), None))
             if self._session.tracer.active:
-                merge_paths(self._session, self._session.parameters.alive())
+                self._session.guard.run("paths", merge_paths, self._session, self._session.parameters.alive())
         elif self.recording:
             self._session.recorder.updates(self.steps)
         if optimizer is not None:

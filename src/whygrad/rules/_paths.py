@@ -1,4 +1,4 @@
-"""Where the path of the gradient ends: what the rules about it share.
+"""Where the path of the gradient ends, and for whom that is a fault.
 
 Stop-gradient is everyday practice, so a cut alone is no fault. It is one for a parameter that something is to train
 and that no gradient reached by any path, in any step.
@@ -6,34 +6,17 @@ and that no gradient reached by any path, in any step.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 from whygrad.evidence import Evidence
-from whygrad.model import Cut, CutKind, Finding, Parameter, PathEnd, Place, Role, Severity
+from whygrad.model import Cut, CutKind, Parameter, PathEnd, Role
 from whygrad.rules._raised import NO_GRADIENT, raised_for
-from whygrad.rules._select import has_moved, holder, names
-from whygrad.rules._text import counted, named, passes
-
-FOLLOWS = (
-    *("unused-parameter", "unreached-parameter", "zero-gradient", "vanishing-gradient", "constant-loss"),
-    *("ddp-unused-parameter", "update-too-small", "decay-dominates"),
-)
-"""What a cut explains on the parameters behind it."""
+from whygrad.rules._select import has_moved
+from whygrad.rules._text import counted, passes
 
 _MIN_ZERO_STEPS = 3
 _GONE = (PathEnd.CUT, PathEnd.IGNORED, PathEnd.UNUSED, PathEnd.UNDEFINED)
-
-
-@dataclass(frozen=True, slots=True)
-class Group:
-    """Parameters whose paths are cut in one way, in one function."""
-
-    parameters: tuple[Parameter, ...]
-    cut: Cut  # the one that most of them share
-    places: tuple[Place, ...]  # the lines to look at; the first is that of `cut`
-    others: tuple[Place, ...]  # where else a value passed on the way
-    severity: Severity
+_FLAT = (CutKind.NONDIFFERENTIABLE, CutKind.CUSTOM)
 
 
 def is_without_gradient(parameter: Parameter) -> bool:
@@ -55,14 +38,8 @@ def is_meant(evidence: Evidence, parameter: Parameter) -> bool:
     return raised_for(evidence, NO_GRADIENT) is not None or any(p.reached or p.gradient_steps for p in siblings)
 
 
-def is_zero(evidence: Evidence, parameter: Parameter) -> bool:
-    """Return whether the gradient of a parameter is there and was zero in every recorded step."""
-    total = evidence.total(Role.GRADIENT, parameter.id)
-    return total is not None and total.zero_steps == total.steps >= _MIN_ZERO_STEPS
-
-
-def stopped(evidence: Evidence) -> list[tuple[Parameter, Cut]]:
-    """Return the parameters that were to learn and are cut off, in forward order, each with its nearest cut.
+def cut_off(evidence: Evidence) -> list[tuple[Parameter, Cut]]:
+    """Return the parameters that were to learn and are cut off, in forward order, each with its first cut.
 
     Of an operation whose derivative is zero everywhere, the gradient is there and zero.
     """
@@ -75,81 +52,18 @@ def stopped(evidence: Evidence) -> list[tuple[Parameter, Cut]]:
 
 
 def _cut_of(evidence: Evidence, parameter: Parameter) -> Cut | None:
-    cuts = evidence.cuts_of(parameter)
+    cuts = sorted(evidence.cuts_of(parameter), key=lambda cut: cut.id)  # as the tracer ranks them
     if is_without_gradient(parameter):
         ended = parameter.path in (PathEnd.CUT, PathEnd.UNDEFINED)
         return cuts[0] if cuts and ended else None
-    flat = (cut for cut in cuts if cut.kind in (CutKind.NONDIFFERENTIABLE, CutKind.CUSTOM))
+    flat = (cut for cut in cuts if cut.kind in _FLAT)
     return next(flat, None) if is_zero(evidence, parameter) else None
 
 
-def is_checkpoint(cut: Cut) -> bool:
-    """Return whether grad mode was off inside a reentrant checkpoint, which is an autograd.Function."""
-    off = cut.kind in (CutKind.NO_GRAD, CutKind.CUSTOM)
-    return off and "checkpoint" in f"{cut.mode} {cut.operation}".lower()
-
-
-def groups(evidence: Evidence, is_mine: Callable[[Cut], bool], line: Callable[[Cut], Place | None]) -> Iterator[Group]:
-    """Yield what is cut off in the way of one rule, function by function.
-
-    Args:
-        evidence: What to read from.
-        is_mine: Whether a cut is a case of the rule.
-        line: The line of a cut to look at.
-    """
-    found: dict[tuple[object, ...], list[tuple[Parameter, Cut]]] = {}
-    for parameter, cut in stopped(evidence):
-        if is_mine(cut):
-            place = line(cut)
-            where = ("", "") if place is None else (place.file, place.function)
-            found.setdefault((cut.kind, *where), []).append((parameter, cut))
-    for members in found.values():
-        yield _group(evidence, members, line)
-
-
-def _group(evidence: Evidence, members: Sequence[tuple[Parameter, Cut]], line: Callable[[Cut], Place | None]) -> Group:
-    by_place: dict[Place | None, list[Cut]] = {}
-    for _, cut in members:
-        by_place.setdefault(line(cut), []).append(cut)
-    ranked = sorted(by_place.items(), key=lambda found: -len(found[1]))
-    places = tuple(dict.fromkeys(place for place, _ in ranked if place is not None))
-    passed = (place for _, cut in members for place in (cut.place, cut.mode_at, cut.reentry))
-    others = dict.fromkeys(place for place in passed if place is not None and place not in places)
-    parameters = tuple(parameter for parameter, _ in members)
-    return Group(parameters, ranked[0][1][0], places, tuple(others), _severity(evidence, parameters))
-
-
-def _severity(evidence: Evidence, cut_off: Sequence[Parameter]) -> Severity:
-    """Return an info for what is kept as it is on purpose: it runs in eval mode, or was loaded as the rest was not."""
-    if raised_for(evidence, NO_GRADIENT) is not None:
-        return Severity.ERROR
-    learning = [p for p in evidence.parameters if p.optimizers and p.gradient_steps]
-    loaded = all(p.loaded for p in cut_off) and not all(p.loaded for p in learning)
-    modules = [holder(evidence, parameter) for parameter in cut_off]
-    rests = all(module is not None and module.training is False for module in modules)
-    wakes = any((module := holder(evidence, p)) is not None and module.training is not False for p in learning)
-    return Severity.INFO if loaded or (rests and wakes) else Severity.ERROR
-
-
-def cut_finding(slug: str, evidence: Evidence, group: Group, what: str, fix: str) -> Finding:
-    """Return the finding about a group: that no gradient came, and what cuts the path."""
-    first, cut = group.parameters[0], group.cut
-    who = named(names(group.parameters))
-    total = evidence.total(Role.GRADIENT, first.id)
-    if is_without_gradient(first) or total is None:
-        state = f"{who} got no gradient{watched(group.parameters)}"
-    else:
-        state = f"the gradient of {who} is exactly zero at all {counted(total.steps, 'recorded step')}"
-    return Finding(
-        rule=slug,
-        severity=group.severity,
-        tensors=names(group.parameters),
-        place=group.places[0] if group.places else None,
-        message=f"{state}: {what}",
-        fix=fix,
-        evidence={**numbers(group.parameters), "operation": cut.operation, "inferred": cut.inferred},
-        also=(*group.places[1:], *group.others),
-    )
+def is_zero(evidence: Evidence, parameter: Parameter) -> bool:
+    """Return whether the gradient of a parameter is there and was zero in every recorded step."""
+    total = evidence.total(Role.GRADIENT, parameter.id)
+    return total is not None and total.zero_steps == total.steps >= _MIN_ZERO_STEPS
 
 
 def watched(parameters: Sequence[Parameter]) -> str:

@@ -87,6 +87,7 @@ from collections.abc import Iterator, Sequence
 from whygrad.evidence import Evidence
 from whygrad.model import Finding, Optimizer, Parameter, PathEnd, Place, Severity, Step
 from whygrad.rules._base import rule
+from whygrad.rules._events import place_in
 from whygrad.rules._paths import is_without_gradient
 from whygrad.rules._raised import NO_GRADIENT, raised_for
 from whygrad.rules._select import has_moved, held_by, names
@@ -195,12 +196,12 @@ def _unchanging(evidence: Evidence, optimizer: Optimizer, steps: Sequence[Step])
     gradient = median([step.gradient_l2 for step in steps if step.gradient_l2 is not None])
     made = [event for event in evidence.events_of("backward") if event.place is not None]
     difference = any(str(event.detail.get("grad_fn", "")).startswith("Sub") for event in made)
-    place, *further = _lines_of_value(evidence) or [optimizer.stepped_at or optimizer.made_at]
+    places = _lines_of_value(evidence)
     return Finding(
         rule=_SLUG,
         severity=Severity.WARNING if difference else Severity.INFO,
         tensors=names(held_by(evidence, optimizer)),
-        place=place,
+        place=places[0] if places else optimizer.stepped_at or optimizer.made_at,
         message=(
             f"the loss of `{optimizer.name}` is {number(loss)} at all {len(steps)} steps, whatever the weights are, "
             f"while the gradient's norm is {number(gradient)}"
@@ -211,22 +212,13 @@ def _unchanging(evidence: Evidence, optimizer: Optimizer, steps: Sequence[Step])
             else "Compute the loss so that its value falls as the model gets better, if it is not meant as a surrogate"
         ),
         evidence={"loss": loss, "steps": len(steps), "gradient_l2": gradient, "difference": difference},
-        also=tuple(each for each in further if each is not None),
+        also=tuple(places[1:]),
     )
 
 
-def _lines_of_value(evidence: Evidence) -> list[Place | None]:
+def _lines_of_value(evidence: Evidence) -> list[Place]:
     """Return the line that made the loss, if the traced steps saw it, and that of backward."""
     events = evidence.events_of("backward")
-    made = [_place(event.detail["made_at"]) for event in events if event.detail.get("made_at")]
-    return list(dict.fromkeys([*made, *(event.place for event in events)]))
-
-
-def _place(fields: dict[str, object]) -> Place:
-    line = fields.get("line")
-    return Place(
-        file=str(fields.get("file", "")),
-        line=line if isinstance(line, int) else 0,
-        function=str(fields.get("function", "")),
-        code=str(fields.get("code", "")),
-    )
+    made = [place_in(event, "made_at") for event in events]
+    known = dict.fromkeys([*made, *(event.place for event in events)])
+    return [place for place in known if place is not None]

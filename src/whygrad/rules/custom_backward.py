@@ -1,4 +1,4 @@
-"""`encoder.weight` (+1) got no gradient in 100 steps: `Round.backward` at train.py:14 returns none for it.
+"""`encoder.weight` (+1) got no gradient in 100 steps: `Round`, called at train.py:21, passes nothing on in backward.
 
 ## What it looks for
 
@@ -39,7 +39,7 @@ class Round(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, grad):
-        return None  # custom-backward
+        return None
 
 
 torch.manual_seed(0)
@@ -47,7 +47,7 @@ encoder, head = nn.Linear(4, 8), nn.Linear(8, 1)
 parameters = [*encoder.parameters(), *head.parameters()]
 optimizer = torch.optim.SGD(parameters, lr=0.1)
 for _ in range(5):
-    code = Round.apply(encoder(torch.randn(16, 4)))
+    code = Round.apply(encoder(torch.randn(16, 4)))  # custom-backward
     loss = (head(code) - 1).pow(2).mean()
     optimizer.zero_grad()
     loss.backward()
@@ -100,18 +100,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from whygrad.evidence import Evidence
-from whygrad.model import Cut, CutKind, Event, Finding, Module, Parameter, PathEnd, Severity
+from whygrad.model import Cut, CutKind, Event, Finding, Module, Parameter, PathEnd, Place, Severity
 from whygrad.rules._base import rule
-from whygrad.rules._paths import (
-    FOLLOWS,
-    cut_finding,
-    groups,
-    is_checkpoint,
-    is_meant,
-    is_without_gradient,
-    numbers,
-    watched,
-)
+from whygrad.rules._cuts import FOLLOWS, Case, cut_findings, is_checkpoint
+from whygrad.rules._paths import is_meant, is_without_gradient, numbers, watched
 from whygrad.rules._select import by_line, names
 from whygrad.rules._text import at, named
 
@@ -129,8 +121,7 @@ _FIX = "Return the gradient of every argument of forward, in their order, and te
 )
 def check(evidence: Evidence) -> Iterator[Finding]:
     """Yield one finding for each function that returns no gradient, and for each method that is never called."""
-    for group in groups(evidence, _is_mine, lambda cut: cut.mode_at or cut.place):
-        yield cut_finding(_SLUG, evidence, group, _what(group.cut), _FIX)
+    yield from cut_findings(evidence, Case(_SLUG, _is_mine, _line, _what, lambda _: _FIX))
     lost = [p for p in evidence.parameters_in_order if _is_lost(evidence, p)]
     for _, parameters in by_line(lost, lambda parameter: parameter.ends_at):
         yield _undefined(parameters)
@@ -141,9 +132,13 @@ def _is_mine(cut: Cut) -> bool:
     return cut.kind is CutKind.CUSTOM and not is_checkpoint(cut)
 
 
+def _line(cut: Cut) -> Place | None:
+    return cut.mode_at or cut.place
+
+
 def _what(cut: Cut) -> str:
     function = f"`{cut.operation}`" if cut.operation else "an autograd.Function"
-    return f"{function}, called{at(cut.place)}, returns none for it from its backward{at(cut.mode_at)}"
+    return f"{function}, called{at(cut.place)}, passes nothing on in its backward{at(cut.mode_at)}"
 
 
 def _is_lost(evidence: Evidence, parameter: Parameter) -> bool:
@@ -155,13 +150,13 @@ def _is_lost(evidence: Evidence, parameter: Parameter) -> bool:
 
 def _undefined(group: tuple[Parameter, ...]) -> Finding:
     first = group[0]
+    function = f"`{first.ends_with}`, called{at(first.ends_at)},"
     return Finding(
         rule=_SLUG,
         severity=Severity.ERROR,
         tensors=names(group),
         place=first.ends_at,
-        message=f"{named(names(group))} got no gradient{watched(group)}: backward of `{first.ends_with}`"
-        f"{at(first.ends_at)} returns none for it",
+        message=f"{named(names(group))} got no gradient{watched(group)}: {function} passes nothing on in its backward",
         fix=_FIX,
         evidence={**numbers(group), "operation": first.ends_with},
     )

@@ -88,21 +88,25 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from whygrad.evidence import Evidence
-from whygrad.model import Cut, CutKind, Finding, Raised, Severity
+from whygrad.model import Cut, CutKind, Finding, Place, Raised, Severity
 from whygrad.rules._base import rule
-from whygrad.rules._paths import FOLLOWS, cut_finding, groups
+from whygrad.rules._cuts import FOLLOWS, Case, cut_findings
 from whygrad.rules._raised import raised_finding, raised_for, subject
 from whygrad.rules._text import at
 
 _SLUG = "detached"
 _NUMPY = "numpy-of-requires-grad"
-_KINDS = (CutKind.DETACH, CutKind.DATA, CutKind.VALUE, CutKind.COPY, CutKind.OVERWRITTEN)
+_KINDS = (
+    *(CutKind.DETACH, CutKind.DATA, CutKind.VALUE, CutKind.COPY),
+    *(CutKind.OVERWRITTEN, CutKind.FIRST_ORDER),
+)
 _FIXES = {
     CutKind.DETACH: "Take `detach()` out where the loss needs the gradient",
     CutKind.DATA: "Use the tensor itself in place of `.data`",
     CutKind.VALUE: "Keep it a tensor on the way to the loss, and read its value for the log only",
     CutKind.COPY: "Keep the tensor, or join several with `torch.stack` or `torch.cat`: both stay in the graph",
     CutKind.OVERWRITTEN: "Compute with the new tensor itself, or pass it through `torch.func.functional_call`",
+    CutKind.FIRST_ORDER: "Pass create_graph=True to `autograd.grad`",
 }
 _WRITES = {"data=": ".data = ..."}
 _NAMES = {
@@ -121,10 +125,7 @@ _NAMES = {
 )
 def check(evidence: Evidence) -> Iterator[Finding]:
     """Yield one finding for each way, in each function, in which values leave the graph."""
-    for group in groups(evidence, lambda cut: cut.kind in _KINDS, lambda cut: cut.place or cut.reentry):
-        written = group.cut.operation in _WRITES
-        fix = _FIXES[CutKind.OVERWRITTEN if written else group.cut.kind]
-        yield cut_finding(_SLUG, evidence, group, _what(group.cut), fix)
+    yield from cut_findings(evidence, Case(_SLUG, lambda cut: cut.kind in _KINDS, _line, _what, _fix))
     raised = raised_for(evidence, _NUMPY)
     if raised is not None:
         yield raised_finding(
@@ -136,16 +137,26 @@ def check(evidence: Evidence) -> Iterator[Finding]:
         )
 
 
+def _line(cut: Cut) -> Place | None:
+    return cut.place or cut.reentry
+
+
+def _fix(cut: Cut) -> str:
+    return _FIXES[CutKind.OVERWRITTEN if cut.operation in _WRITES else cut.kind]
+
+
 def _what(cut: Cut) -> str:
     operation = cut.operation or cut.kind.value
-    if cut.kind is CutKind.DETACH:
-        return f"`{_call(operation)}` takes a tensor out of the graph"
     if cut.kind is CutKind.OVERWRITTEN or operation in _WRITES:
         return f"`{_WRITES.get(operation, _call(operation))}` writes the value over another tensor, past the graph"
+    if cut.kind is CutKind.DETACH:
+        return f"`{_call(operation)}` takes a tensor out of the graph"
     if cut.kind is CutKind.DATA:
         return "`.data` is the value without the graph"
     if cut.kind is CutKind.COPY:
         return f"`{_call(operation)}` copies the value of a tensor, not its graph"
+    if cut.kind is CutKind.FIRST_ORDER:
+        return f"`{_call(operation)}` without create_graph=True returns a gradient that has no graph"
     back = "" if cut.reentry is None or cut.reentry == cut.place else f", and comes back as a constant{at(cut.reentry)}"
     return f"`{_call(operation)}` takes the value out of torch{back}"
 

@@ -19,6 +19,9 @@ where an optimizer could not be made because a filter left nothing of a model th
 where part of it was frozen at every step and the rest learns: most programs mean that. A frozen parameter that no
 optimizer holds is none of this rule's business.
 
+Freezing may also come and go: what is frozen while forward runs is not in the graph, though it requires grad again when
+backward does. The traced steps show it.
+
 ## Example
 
 ```python bad
@@ -75,15 +78,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from whygrad.evidence import Evidence
-from whygrad.model import Finding, Parameter, Place, Severity
+from whygrad.model import Cut, CutKind, Finding, Parameter, Place, Severity
 from whygrad.rules._base import rule
+from whygrad.rules._cuts import Case, cut_findings
+from whygrad.rules._raised import EMPTY_OPTIMIZER, NO_GRADIENT, raised_for
 from whygrad.rules._select import by_line, held_by, names
-from whygrad.rules._text import counted, named
+from whygrad.rules._text import at, counted, named
 
 _SLUG = "frozen-parameter"
 _MIN_STEPS = 3
-_NO_GRADIENT = "does not require grad and does not have a grad_fn"
-_NOTHING_TO_HOLD = "optimizer got an empty parameter list"
+_FIX = "Switch requires_grad on before forward runs; backward comes too late"
 
 
 @rule(
@@ -91,16 +95,26 @@ _NOTHING_TO_HOLD = "optimizer got an empty parameter list"
     title="What the optimizer is to train has requires_grad=False",
     severity=Severity.ERROR,
     since="0.1.0",
-    explains=("unreached-parameter", "no-backward"),
+    explains=("unreached-parameter", "unused-parameter"),
 )
 def check(evidence: Evidence) -> Iterator[Finding]:
     """Yield one finding for each line that froze what an optimizer holds."""
-    fatal = _of_frozen_models(evidence) if _raised(evidence, _NOTHING_TO_HOLD) else _of_blocked_optimizers(evidence)
+    is_empty = raised_for(evidence, EMPTY_OPTIMIZER) is not None
+    fatal = _of_frozen_models(evidence) if is_empty else _of_blocked_optimizers(evidence)
     known = {parameter.id for parameter in fatal}
     partial = [p for p in evidence.parameters if p.id not in known and _is_always_frozen(p)]
     for severity, chosen in ((Severity.ERROR, fatal), (Severity.INFO, partial)):
         for place, group in by_line(chosen, lambda parameter: parameter.frozen_at or parameter.made_at):
             yield _finding(evidence, group, place, severity)
+    yield from cut_findings(evidence, Case(_SLUG, _is_switched, lambda cut: cut.place, _what, lambda _: _FIX))
+
+
+def _is_switched(cut: Cut) -> bool:
+    return cut.kind is CutKind.FROZEN
+
+
+def _what(cut: Cut) -> str:
+    return f"requires_grad was switched off{at(cut.place)} while forward used it"
 
 
 def _is_always_frozen(parameter: Parameter) -> bool:
@@ -114,7 +128,7 @@ def _of_frozen_models(evidence: Evidence) -> list[Parameter]:
 
 
 def _of_blocked_optimizers(evidence: Evidence) -> list[Parameter]:
-    raised = _raised(evidence, _NO_GRADIENT)
+    raised = raised_for(evidence, NO_GRADIENT) is not None
     blocked = {o.id for o in evidence.optimizers if _is_blocked(held_by(evidence, o), raised=raised)}
     return [p for p in evidence.parameters if not p.requires_grad and not blocked.isdisjoint(p.optimizers)]
 
@@ -126,10 +140,6 @@ def _is_blocked(held: Sequence[Parameter], *, raised: bool) -> bool:
     live = [parameter for parameter in held if parameter.requires_grad]
     traced = any(parameter.uses for parameter in held)
     return not live or (traced and not any(parameter.uses for parameter in live))
-
-
-def _raised(evidence: Evidence, message: str) -> bool:
-    return evidence.info.raised is not None and message in evidence.info.raised.message
 
 
 def _finding(evidence: Evidence, group: Sequence[Parameter], place: Place | None, severity: Severity) -> Finding:
@@ -160,8 +170,8 @@ def _finding(evidence: Evidence, group: Sequence[Parameter], place: Place | None
 def _what_follows(evidence: Evidence, severity: Severity) -> str:
     if severity is Severity.INFO:
         return "its optimizer holds it all the same"
-    if _raised(evidence, _NOTHING_TO_HOLD):
+    if raised_for(evidence, EMPTY_OPTIMIZER) is not None:
         return "nothing was left for the optimizer to hold"
-    if _raised(evidence, _NO_GRADIENT):
+    if raised_for(evidence, NO_GRADIENT) is not None:
         return "its optimizer holds nothing that can learn, and backward had nothing to compute"
     return "its optimizer holds nothing that can learn"

@@ -74,11 +74,11 @@ Code that prints `.grad` of every tensor it meets and expects None for some of t
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 from whygrad.evidence import Evidence
-from whygrad.model import Event, Finding, Place, Severity
+from whygrad.model import Event, Finding, Severity
 from whygrad.rules._base import rule
+from whygrad.rules._events import place_in
 from whygrad.rules._text import counted, named
 
 _SLUG = "intermediate-grad"
@@ -125,7 +125,7 @@ def _finding(reads: list[Event]) -> Finding:
     tensors = tuple(dict.fromkeys(name for event in reads for name in _names(event)))
     count = sum(event.count for event in reads)
     grad_fn = next((event.detail["grad_fn"] for event in reads if event.detail.get("grad_fn")), "")
-    made = [_place(event.detail["made_at"]) for event in reads if event.detail.get("made_at")]
+    made = [place for event in reads if (place := place_in(event, "made_at")) is not None]
     what = named(tensors[:1]) if tensors else "an intermediate tensor"
     operation = f"of an operation ({grad_fn})" if grad_fn else "of an operation"
     return Finding(
@@ -141,8 +141,3 @@ def _finding(reads: list[Event]) -> Finding:
         evidence={"reads": count, "grad_fn": grad_fn, "shape": first.detail.get("shape")},
         also=tuple(dict.fromkeys([*made, *(e.place for e in reads[1:] if e.place is not None)])),
     )
-
-
-def _place(fields: dict[str, Any]) -> Place:
-    excerpt = tuple((int(line), str(text)) for line, text in fields.get("excerpt", ()))
-    return Place(**{**fields, "excerpt": excerpt})

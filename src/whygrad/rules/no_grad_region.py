@@ -79,14 +79,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from whygrad.evidence import Evidence
-from whygrad.model import Cut, CutKind, Finding, Severity
+from whygrad.model import Cut, CutKind, Finding, Raised, Severity
 from whygrad.rules._base import rule
-from whygrad.rules._paths import FOLLOWS, cut_finding, groups, is_checkpoint
-from whygrad.rules._raised import raised_finding, raised_for, subject
+from whygrad.rules._cuts import FOLLOWS, Case, cut_findings, is_checkpoint
+from whygrad.rules._raised import NO_GRADIENT, raised_finding, raised_for, subject
 from whygrad.rules._text import at
 
 _SLUG = "no-grad-region"
 _INFERENCE = "inference-tensor"
+_SWITCHES = ("no_grad", "set_grad_enabled", "inference_mode")
+_FOR_A_WHILE = "Switch grad mode off with `with torch.no_grad():` around what needs it, which switches it on again"
 
 
 @rule(
@@ -98,18 +100,27 @@ _INFERENCE = "inference-tensor"
 )
 def check(evidence: Evidence) -> Iterator[Finding]:
     """Yield one finding for each switch that keeps parameters from learning."""
-    for group in groups(evidence, _is_mine, lambda cut: cut.mode_at or cut.place):
-        yield cut_finding(_SLUG, evidence, group, _what(group.cut), _fix(group.cut))
-    raised = raised_for(evidence, _INFERENCE)
-    if raised is not None:
-        made, used = at(raised.made_at), at(raised.place)
-        yield raised_finding(
-            _SLUG,
-            raised,
-            raised.made_at,
-            f"{subject(raised)} was made under inference_mode{made}, so backward cannot use it{used}",
-            "Use torch.no_grad() there in place of inference_mode, or clone() the tensor outside of it",
-        )
+    found = list(cut_findings(evidence, Case(_SLUG, _is_mine, lambda cut: cut.mode_at or cut.place, _what, _fix)))
+    yield from found
+    inference, unseen = raised_for(evidence, _INFERENCE), raised_for(evidence, NO_GRADIENT)
+    if inference is not None:
+        yield _of_inference(inference)
+    if unseen is not None and unseen.operation in _SWITCHES and not found:
+        yield _of_mode(unseen)
+
+
+def _of_inference(raised: Raised) -> Finding:
+    made, used = at(raised.made_at), at(raised.place)
+    message = f"{subject(raised)} was made under inference_mode{made}, so backward cannot use it{used}"
+    fix = "Use torch.no_grad() there in place of inference_mode, or clone() the tensor outside of it"
+    return raised_finding(_SLUG, raised, raised.made_at, message, fix)
+
+
+def _of_mode(raised: Raised) -> Finding:
+    """Return the finding about a switch that was thrown after the traced steps."""
+    switched = f"`{raised.operation}`{at(raised.changed_at)}"
+    message = f"grad mode was off when {subject(raised)} was computed: {switched} switched it off"
+    return raised_finding(_SLUG, raised, raised.changed_at, message, _FOR_A_WHILE)
 
 
 def _is_mine(cut: Cut) -> bool:
@@ -125,6 +136,6 @@ def _what(cut: Cut) -> str:
 
 def _fix(cut: Cut) -> str:
     if "set_grad_enabled" in cut.mode:
-        return "Switch grad mode off with `with torch.no_grad():` around what needs it, which switches it on again"
+        return _FOR_A_WHILE
     mode = f"`{cut.mode}`" if cut.mode else "the region without gradients"
     return f"Take what is to learn out of {mode}"

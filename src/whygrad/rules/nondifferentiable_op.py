@@ -87,7 +87,7 @@ from collections.abc import Iterator
 from whygrad.evidence import Evidence
 from whygrad.model import Cut, CutKind, Finding, Severity
 from whygrad.rules._base import rule
-from whygrad.rules._paths import FOLLOWS, cut_finding, groups
+from whygrad.rules._cuts import FOLLOWS, Case, cut_findings
 from whygrad.rules._text import at
 
 _SLUG = "nondifferentiable-op"
@@ -126,14 +126,16 @@ _ANY = "Use a smooth relative of the operation, or a straight-through estimator"
 )
 def check(evidence: Evidence) -> Iterator[Finding]:
     """Yield one finding for each function in which a path ends in such an operation."""
-    for group in groups(evidence, _is_mine, lambda cut: cut.place):
-        cut = group.cut
-        what = f"`{_word(cut)}`{at(cut.place)} has {_slope(cut)}"
-        yield cut_finding(_SLUG, evidence, group, what, substitute(cut.operation))
+    case = Case(_SLUG, _is_mine, lambda cut: cut.place, _what, lambda cut: substitute(cut.operation))
+    yield from cut_findings(evidence, case)
 
 
 def _is_mine(cut: Cut) -> bool:
     return cut.kind is CutKind.NONDIFFERENTIABLE
+
+
+def _what(cut: Cut) -> str:
+    return f"`{_word(cut)}`{at(cut.place)} has {_slope(cut)}"
 
 
 def substitute(operation: str) -> str:

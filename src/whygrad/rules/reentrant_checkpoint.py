@@ -77,12 +77,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from whygrad.evidence import Evidence
-from whygrad.model import Finding, Severity
+from whygrad.model import Cut, Finding, Place, Severity
 from whygrad.rules._base import rule
-from whygrad.rules._paths import FOLLOWS, cut_finding, groups, is_checkpoint
+from whygrad.rules._cuts import FOLLOWS, Case, cut_findings, is_checkpoint
 from whygrad.rules._text import at
 
 _SLUG = "reentrant-checkpoint"
+_FIX = "Pass use_reentrant=False to checkpoint, or let its input require grad"
 
 
 @rule(
@@ -94,12 +95,12 @@ _SLUG = "reentrant-checkpoint"
 )
 def check(evidence: Evidence) -> Iterator[Finding]:
     """Yield one finding for each function that calls checkpoint in vain."""
-    for group in groups(evidence, is_checkpoint, lambda cut: cut.mode_at or cut.place):
-        where = at(group.places[0] if group.places else None)
-        yield cut_finding(
-            _SLUG,
-            evidence,
-            group,
-            f"no input of the reentrant checkpoint{where} requires grad",
-            "Pass use_reentrant=False to checkpoint, or let its input require grad",
-        )
+    yield from cut_findings(evidence, Case(_SLUG, is_checkpoint, _line, _what, lambda _: _FIX))
+
+
+def _line(cut: Cut) -> Place | None:
+    return cut.mode_at or cut.place
+
+
+def _what(cut: Cut) -> str:
+    return f"no input of the reentrant checkpoint{at(_line(cut))} requires grad"

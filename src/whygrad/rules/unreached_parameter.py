@@ -14,12 +14,12 @@ and the optimizer passes over it without a word. DistributedDataParallel stops a
 
 In the traced steps: operations that took the parameter (some), and whether the value of the loss depends on any of them
 (it does not, not even through a cut). Over the whole run: backward passes that reached it (none of at least three), and
-steps at which it had a gradient (none). Others of the same model were reached. The place is the last operation that
-uses what was computed from the parameter.
+steps at which it had a gradient (none). Others were reached: of the same model, or anywhere if its optimizer steps. The
+place is the last operation that uses what was computed from the parameter.
 
-It is a warning where an optimizer holds the parameter, which shows that it was meant to learn, else an info. A program
-that `torch.autograd.grad` stopped with "One of the differentiated Tensors appears to not have been used in the graph",
-or DistributedDataParallel with "Expected to have finished reduction", is an error.
+It is an error where an optimizer steps nothing else: it was made for this parameter. It is a warning where the optimizer
+holds more, as it does when it was given a whole model, and an info where none does. That `torch.autograd.grad` stopped
+the program with "One of the differentiated Tensors appears to not have been used in the graph" is an error too.
 
 ## Example
 
@@ -29,8 +29,8 @@ from torch import nn
 
 torch.manual_seed(0)
 body, head, aux = nn.Linear(4, 8), nn.Linear(8, 1), nn.Linear(8, 1)
-model = nn.ModuleList([body, head, aux])
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+optimizer = torch.optim.SGD([*body.parameters(), *head.parameters()], lr=0.1)
+aux_optimizer = torch.optim.SGD(aux.parameters(), lr=0.01)
 
 for _ in range(5):
     hidden = body(torch.randn(16, 4)).relu()
@@ -38,8 +38,10 @@ for _ in range(5):
     side = aux(hidden)  # unreached-parameter
     loss = (main - 1).pow(2).mean()
     optimizer.zero_grad()
+    aux_optimizer.zero_grad()
     loss.backward()
     optimizer.step()
+    aux_optimizer.step()
 ```
 
 ## Fix
@@ -52,8 +54,8 @@ from torch import nn
 
 torch.manual_seed(0)
 body, head, aux = nn.Linear(4, 8), nn.Linear(8, 1), nn.Linear(8, 1)
-model = nn.ModuleList([body, head, aux])
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+optimizer = torch.optim.SGD([*body.parameters(), *head.parameters()], lr=0.1)
+aux_optimizer = torch.optim.SGD(aux.parameters(), lr=0.01)
 
 for _ in range(5):
     hidden = body(torch.randn(16, 4)).relu()
@@ -61,8 +63,10 @@ for _ in range(5):
     side = aux(hidden)
     loss = (main - 1).pow(2).mean() + (side + 1).pow(2).mean()
     optimizer.zero_grad()
+    aux_optimizer.zero_grad()
     loss.backward()
     optimizer.step()
+    aux_optimizer.step()
 ```
 
 ## When it is fine
@@ -85,7 +89,7 @@ from whygrad.model import Finding, Parameter, PathEnd, Place, Severity
 from whygrad.rules._base import rule
 from whygrad.rules._paths import is_without_gradient, numbers, watched
 from whygrad.rules._raised import DDP_UNUSED, raised_finding, raised_for
-from whygrad.rules._select import by_line, has_moved, names
+from whygrad.rules._select import by_line, has_moved, held_by, is_stepped, names
 from whygrad.rules._text import at, named
 
 _SLUG = "unreached-parameter"
@@ -112,20 +116,34 @@ def check(evidence: Evidence) -> Iterator[Finding]:
             f"what autograd.grad differentiates{at(raised.place)} does not depend on {what}, and it raised",
             f"Compute the output from {what} itself, not from a copy, or pass allow_unused=True if that is meant",
         )
-    ddp = raised_for(evidence, DDP_UNUSED) is not None
-    trained = {parameter.root for parameter in evidence.parameters if parameter.reached or parameter.gradient_steps}
-    ignored = [p for p in evidence.parameters_in_order if p.root in trained and _is_ignored(evidence, p, ddp=ddp)]
-    for severity, held in ((Severity.ERROR if ddp else Severity.WARNING, True), (Severity.INFO, False)):
-        chosen = [parameter for parameter in ignored if bool(parameter.optimizers) is held]
+    found = _ignored(evidence)
+    own = {
+        o.id for o in evidence.optimizers if o.steps and {p.id for p in held_by(evidence, o)} <= {p.id for p in found}
+    }
+    for severity in Severity:
+        chosen = [parameter for parameter in found if _severity(parameter, own) is severity]
         for place, group in by_line(chosen, lambda parameter: parameter.ends_at or parameter.used_at):
             yield _finding(group, place, severity)
 
 
-def _is_ignored(evidence: Evidence, parameter: Parameter, *, ddp: bool) -> bool:
-    dropped = parameter.path is PathEnd.IGNORED and is_without_gradient(parameter)
+def _ignored(evidence: Evidence) -> list[Parameter]:
+    """Return the parameters whose results are dropped, in forward order."""
+    least = _MIN_PASSES if raised_for(evidence, DDP_UNUSED) is None else 1
+    trained = {parameter.root for parameter in evidence.parameters if parameter.reached or parameter.gradient_steps}
+    dropped = [p for p in evidence.parameters_in_order if p.walked >= least and _is_dropped(p)]
+    meant = [p for p in dropped if p.root in trained or (trained and is_stepped(evidence, p))]
+    return [parameter for parameter in meant if not has_moved(evidence, parameter)]
+
+
+def _is_dropped(parameter: Parameter) -> bool:
     learnable = parameter.registered and parameter.requires_grad and not parameter.stale
-    seen = ddp or parameter.walked >= _MIN_PASSES
-    return dropped and learnable and seen and not has_moved(evidence, parameter)
+    return learnable and parameter.path is PathEnd.IGNORED and is_without_gradient(parameter)
+
+
+def _severity(parameter: Parameter, own: set[int]) -> Severity:
+    if not own.isdisjoint(parameter.optimizers):
+        return Severity.ERROR
+    return Severity.WARNING if parameter.optimizers else Severity.INFO
 
 
 def _finding(group: Sequence[Parameter], place: Place | None, severity: Severity) -> Finding:

@@ -99,12 +99,12 @@ from collections.abc import Iterator, Sequence
 from whygrad.evidence import Evidence
 from whygrad.model import Finding, Module, Parameter, Place, Severity
 from whygrad.rules._base import rule
+from whygrad.rules._raised import EMPTY_OPTIMIZER, raised_for
 from whygrad.rules._select import by_line, has_moved, holder, names
 from whygrad.rules._text import named, passes
 
 _SLUG = "unregistered-parameter"
 _MIN_REACHED = 2  # once: a layer that is made anew in each forward, another fault
-_NOTHING_REGISTERED = "optimizer got an empty parameter list"
 _KINDS = {"list": "a plain list", "dict": "a plain dict", "attribute": "a plain attribute"}
 
 
@@ -133,7 +133,7 @@ def _is_meant(evidence: Evidence, parameter: Parameter) -> bool:
     """Return whether the parameter was to be trained: the loss uses it, and a program that trains is at work."""
     if _is_point(evidence, parameter):
         return False
-    if evidence.info.raised is not None and _NOTHING_REGISTERED in evidence.info.raised.message:
+    if raised_for(evidence, EMPTY_OPTIMIZER) is not None:
         return not any(p.root == parameter.root and p.registered for p in evidence.parameters)
     reached = max(parameter.reached, parameter.gradient_steps) >= _MIN_REACHED
     return reached and (any(o.steps for o in evidence.optimizers) or _has_moving_sibling(evidence, parameter))

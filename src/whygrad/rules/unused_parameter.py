@@ -18,8 +18,8 @@ changed all the same (it did not). Other parameters of the same model must have 
 trained at all is no case for this rule. It waits for three passes because layers may take turns from one to the next.
 Where no step was traced (under `torch.compile`) the rule says nothing.
 
-It is a warning where an optimizer holds the parameter, which shows that it was meant to learn, else an info; an error
-where DistributedDataParallel stopped the program because of it.
+It is a warning where an optimizer holds the parameter, which shows that it was meant to learn, else an info. One pass
+is enough where DistributedDataParallel stopped the program because of it.
 
 ## Example
 
@@ -118,10 +118,10 @@ _MIN_PASSES = 3
 def check(evidence: Evidence) -> Iterator[Finding]:
     """Yield one finding for each line that makes unused parameters."""
     trained = {parameter.root for parameter in evidence.parameters if parameter.reached or parameter.gradient_steps}
-    ddp = raised_for(evidence, DDP_UNUSED) is not None
-    idle = [p for p in evidence.parameters if p.root in trained and _is_unused(p, 1 if ddp else _MIN_PASSES)]
+    least = _MIN_PASSES if raised_for(evidence, DDP_UNUSED) is None else 1
+    idle = [p for p in evidence.parameters if p.root in trained and _is_unused(p, least)]
     unused = [parameter for parameter in idle if not has_moved(evidence, parameter)]
-    for severity, held in ((Severity.ERROR if ddp else Severity.WARNING, True), (Severity.INFO, False)):
+    for severity, held in ((Severity.WARNING, True), (Severity.INFO, False)):
         chosen = [parameter for parameter in unused if bool(parameter.optimizers) is held]
         for place, group in by_line(chosen, lambda parameter: parameter.made_at):
             yield _finding(evidence, group, place, severity)

@@ -1,5 +1,5 @@
 # A learned step size is used inside a floor: the gradient arrives, and is zero.
-# truth: nondifferentiable-op error offset
+# truth: nondifferentiable-op error quantise.offset
 import torch
 from torch import nn
 

@@ -1,5 +1,5 @@
 # The output of the attention is replaced by that of the next layer, which takes the input again.
-# truth: unreached-parameter warning mix.weight mix.bias
+# truth: unreached-parameter warning 0.mix.weight 0.mix.bias
 import torch
 from torch import nn
 

@@ -29,8 +29,9 @@ class Explanation:
 
     def __init__(self, window: Window) -> None:
         self._window = window
-        filling = [p for p in window.passes if not p.returns] or window.passes
-        self._roots = list(dict.fromkeys(root for p in filling for root in p.roots))
+        filling = [p for p in window.passes if not p.returns]
+        self._fills = bool(filling)
+        self._roots = list(dict.fromkeys(root for p in filling or window.passes for root in p.roots))
         self._flow = Flow(self._roots)
         self._carried: dict[Node, int] | None = None
         self._users: dict[Node, list[Node]] | None = None
@@ -43,23 +44,26 @@ class Explanation:
         if not is_leaf(tensor):
             made = window.tensors.get(tensor)
             return _end(PathKind.NON_LEAF, made.spot, made.operation) if made else PathEnd(PathKind.NON_LEAF)
-        passes = window.reached.get(tensor)
-        if passes:
-            return self._reached(tensor, passes)
         if not window.passes:
             return PathEnd(PathKind.NO_BACKWARD)
-        return self._unreached(tensor)
+        passes = window.reached.get(tensor) or []
+        of_loss = [p for p in passes if not p.returns or not self._fills or delivers(p, tensor)]
+        if of_loss:
+            return self._reached(tensor, of_loss)
+        answer = self._unreached(tensor)
+        aside = passes and answer.kind is not PathKind.CUT  # a gradient was taken on the way, of something else
+        return _end(PathKind.RESTRICTED, passes[-1].spot, Operation(passes[-1].operation)) if aside else answer
 
     def lost_terms(self) -> list[tuple[Cut, list[torch.Tensor]]]:
         """Return the cuts of terms of the loss that give no gradient, with the parameters nearest to each."""
         links: Links = {n: n.guessed for n in self._window.entries if n.guessed}
-        found = text_links(self._window.exits, (), self._window.entries, {})
+        found = text_links(self._window.exits, (), self._window.entries)
         terms = lost_terms(self._window, self._roots, {**links, **found})
-        found_at: dict[object, tuple[Cut, list[torch.Tensor]]] = {}
+        places: dict[object, tuple[Cut, dict[int, torch.Tensor]]] = {}
         for cut, tensors in terms:
             key = cut.mode_place or (cut.operation, cut.place)
-            found_at.setdefault(key, (cut, []))[1].extend(tensors)
-        return list(found_at.values())
+            places.setdefault(key, (cut, {}))[1].update((id(tensor), tensor) for tensor in tensors)
+        return [(cut, list(tensors.values())) for cut, tensors in places.values()]
 
     # -- autograd reaches it ----------------------------------------------------------------------------------------
 
@@ -144,7 +148,7 @@ class Explanation:
         reached = ancestors(nodes, lambda n: users.get(n, ()))
         left = [n for n in self._window.exits if n in reached]
         vanished = [n for n in reached if n not in users and n.operation.effect not in _LOOKED_AT]
-        found = text_links(left, sorted(vanished, key=lambda n: n.number), self._window.entries, users)
+        found = text_links(left, sorted(vanished, key=lambda n: n.number), self._window.entries)
         merged = dict(links)
         for entry, more in found.items():
             merged[entry] = tuple(dict.fromkeys((*links.get(entry, ()), *more)))

@@ -108,7 +108,7 @@ class Flow:
 
 def connects(parent: Node, node: Node) -> bool:
     """Return whether autograd passes a gradient from a node to its parent."""
-    return node.live is node.parents or parent in node.live
+    return parent in node.live
 
 
 def carries(parent: Node, node: Node) -> bool:

@@ -6,7 +6,7 @@ import itertools
 from dataclasses import dataclass, field
 
 from whygrad.probe.dataflow.operations import Operation
-from whygrad.probe.dataflow.spots import Spot
+from whygrad.probe.dataflow.spots import Held, Spot
 from whygrad.probe.dataflow.switches import Switch
 
 _counter = itertools.count()
@@ -27,6 +27,7 @@ class Node:
     replaced: Node | None = None  # the value that an in-place write left nothing of
     guessed: tuple[Node, ...] = ()  # values that left torch and that equal numbers say came back here
     held_by_leaf: bool = False  # it is the value of a leaf that requires grad
+    names: tuple[Held, ...] = ()  # of a tensor that was made unseen
     returned_none: bool = False  # an autograd.Function whose backward gave no gradient
     number: int = field(default_factory=_counter.__next__)
 

@@ -87,10 +87,7 @@ _FREE_READS = ("is_tensor", "is_floating_point", "is_complex", "numel", "result_
 _VALUES = ("item", "tolist", "numpy", "__array__", "__float__", "__int__", "__index__", "__complex__", "__dlpack__")
 _LOOKS = ("__bool__", "__contains__", "__format__", "__repr__", "equal", "allclose", "is_nonzero")
 _COPIES = ("tensor", "as_tensor", "asarray", "scalar_tensor", "full", "full_like", "new_tensor", "new_full")
-_FLAT = (
-    *("round", "floor", "ceil", "trunc", "fix", "sign", "sgn", "floor_divide", "heaviside", "bernoulli", "poisson"),
-    *("normal", "__floordiv__", "__rfloordiv__"),
-)
+_FLAT = (*("round", "floor", "ceil", "trunc", "fix", "sign", "sgn", "bernoulli", "poisson", "normal"),)
 _WRITING_DUNDERS = (
     *("__setitem__", "__iadd__", "__isub__", "__imul__", "__itruediv__", "__ifloordiv__", "__imod__", "__ipow__"),
     *("__iand__", "__ior__", "__ixor__", "__ilshift__", "__irshift__", "__imatmul__"),
@@ -141,7 +138,7 @@ def classified(function: Callable[..., Any]) -> Operation:
         if name in names:
             return Operation(name.strip("_"), effect, takes=_takes(name))
     if name == "__deepcopy__":
-        return Operation("deepcopy", Effect.COPY)
+        return Operation("deepcopy", Effect.COPY, takes=Takes.FIRST)  # the memo holds the result
     if name in ("detach", "detach_"):
         return Operation(name, Effect.DETACH, writes=name == "detach_")
     return _computing(function, name)

@@ -94,7 +94,8 @@ class Recorder:
     ) -> None:
         inputs = self._inputs(_taken(operation, args), kwargs)
         if not (inputs.depend or inputs.may_come_back):
-            if not operation.leaves_empty and all(tensor in self.window.seen for tensor in inputs.tensors):
+            sources = inputs.tensors[operation.overwrites :]
+            if not operation.leaves_empty and all(tensor in self.window.seen for tensor in sources):
                 self.window.note_seen(tensors_in(result))
             for tensor in tensors_in(result):
                 if tensor.requires_grad:
@@ -142,15 +143,15 @@ class Recorder:
 
     def _results(self, act: _Act, results: list[torch.Tensor]) -> list[Node]:
         taken = {id(tensor) for tensor in act.inputs.tensors}
-        made: dict[tuple[bool, bool, bool], Node] = {}
+        made: dict[tuple[int, bool, bool, bool], Node] = {}  # results that are alike share a node
         for tensor in results:
             if id(tensor) in taken:  # `contiguous()` and the like may return the tensor itself
                 continue
             requires_grad = tensor.requires_grad
-            kind = (requires_grad, is_floating(tensor), requires_grad and is_leaf(tensor))
+            kind = (tensor.numel(), requires_grad, is_floating(tensor), requires_grad and is_leaf(tensor))
             node = made.get(kind)
             if node is None:
-                node = made[kind] = self.window.add(_result_node(act, tensor.numel(), *kind))
+                node = made[kind] = self.window.add(_result_node(act, *kind))
             self.window.bind(tensor, node)
         return list(made.values())
 
@@ -183,7 +184,7 @@ class Recorder:
         )
         self.window.bind(target, self.window.add(node))
         if act.operation.effect is not Effect.SET_DATA:  # that gives the target other memory
-            self.window.write(target, node)
+            self.window.memory.write(target, node)
         return node
 
     def _exit(self, operation: Operation, args: tuple[Any, ...], result: Any) -> None:

@@ -56,28 +56,22 @@ def text_span(site: Site) -> Span:
 
 
 @functools.lru_cache(maxsize=8192)
-def feeds(source: Site, target: Site, ignored: frozenset[str] = frozenset()) -> bool:
+def feeds(source: Site, target: Site, names: frozenset[str] | None = None) -> bool:
     """Return whether what ran at `source` may have made a value that the expression at `target` uses.
 
     Args:
         source: Where a value was made.
         target: Where it may be used.
-        ignored: Names in the expression that hold something else.
+        names: Those that hold the value there; None: any in the expression.
     """
     if source.code.co_filename != target.code.co_filename:
         return False
     inner, outer = text_span(source), text_span(target)
     if inner == outer:
         return False
-    return outer.holds(inner) or _made_by(target.code, names_at(target) - ignored, inner)
-
-
-def explained_names(target: Site, known: Site) -> frozenset[str]:
-    """Return the names in the expression at `target` that may hold what was made at `known`."""
-    if known.code.co_filename != target.code.co_filename:
-        return frozenset()
-    made = text_span(known)
-    return frozenset(n for n in names_at(target) if _made_by(target.code, frozenset({n}), made))
+    if not names and outer.holds(inner):
+        return True
+    return _made_by(target.code, names_at(target) if names is None else names, inner)
 
 
 def _made_by(code: CodeType, names: frozenset[str], made: Span) -> bool:

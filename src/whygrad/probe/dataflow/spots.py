@@ -6,17 +6,22 @@ microsecond), and equal positions share one object.
 
 from __future__ import annotations
 
+import itertools
 import os
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from types import CodeType, FrameType
+from typing import NamedTuple
 
 import torch
 
 from whygrad.model import Place
-from whygrad.probe.source import Site, UserCode, place_or_none
+from whygrad.probe.source import Site, UserCode, local_names, place_or_none
 
 MAX_CALLERS = 8
+_NAMED_FRAMES = 3
+_UNREADABLE = frozenset(("locals", "vars", "dir", "eval", "exec"))  # such a function may hold its frame's own dict
 _MAX_SPOTS = 50_000  # a program may compile code for ever
 
 _LIBRARY, _USER, _MACHINERY = range(3)
@@ -36,6 +41,13 @@ _MACHINERY_FILES = (
         )
     ),
 )
+
+
+class Held(NamedTuple):
+    """A name that a value had in a function that was running: `x`, `self.x`."""
+
+    code: CodeType
+    name: str
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -92,6 +104,15 @@ class Spots:
         outer = self._callers(frame) if callers or frame.f_code.co_name[0] == "<" else ()
         key = (id(frame.f_code), frame.f_lasti, id(inside), *(n for s in outer for n in (id(s.code), s.lasti)))
         return self._spots.get(key) or self._keep(key, Spot(Site(frame.f_code, frame.f_lasti), inside, outer))
+
+    def names_of(self, thing: object) -> Iterator[Held]:
+        """Yield the names that a thing has in the user's innermost frames, as variable or attribute of `self`."""
+        frames = (f for f in self._user.frames(sys._getframe(1)) if _UNREADABLE.isdisjoint(f.f_code.co_names))
+        for frame in itertools.islice(frames, _NAMED_FRAMES):
+            names = local_names(frame)
+            attributes = getattr(names.get("self"), "__dict__", {})
+            for prefix, held in (("", names), ("self.", attributes)):
+                yield from (Held(frame.f_code, f"{prefix}{key}") for key, value in list(held.items()) if value is thing)
 
     def _callers(self, frame: FrameType) -> tuple[Site, ...]:
         found: list[Site] = []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import linecache
 import os
 import sys
 import threading
@@ -15,7 +14,7 @@ import torch
 
 from whygrad.model import Place
 from whygrad.probe.dataflow.spots import NOWHERE, Spot, Spots
-from whygrad.probe.source import UserCode, expression, line_place, syntax_tree
+from whygrad.probe.source import Site, UserCode, expression, line_place, span, syntax_tree
 
 _GRAD_MODE_FILE = os.path.join(os.path.dirname(os.path.abspath(torch.__file__)), "autograd", "grad_mode.py")
 _DECORATING = ("decorate_context", "generator_context")
@@ -46,18 +45,20 @@ class Switch:
     def place(self) -> Place | None:
         """Return the line that switched; of a decorator, the decorator's."""
         if self.decorated is not None:
-            return line_place(self.decorated.co_filename, _decorator_line(self.decorated), self.decorated.co_name)
+            decorator = _decorator(self.decorated)
+            line = self.decorated.co_firstlineno if decorator is None else decorator.lineno
+            return line_place(self.decorated.co_filename, line, self.decorated.co_name)
         return self.spot.place
 
     @property
     def text(self) -> str:
         """Return what the program says there: `torch.no_grad()`, `@torch.no_grad() on encode`."""
         if self.decorated is not None:
-            line = _decorator_line(self.decorated)
-            code = linecache.getline(self.decorated.co_filename, line).strip()
-            return f"{code if code.startswith('@') else self.name} on {self.decorated.co_name}"
+            decorator = _decorator(self.decorated)
+            text = self.name if decorator is None else f"@{ast.unparse(decorator)}"
+            return f"{text} on {self.decorated.co_name}"
         if self.how is How.DIRECTLY and self.spot.site is not None:
-            node = expression(self.spot.site)
+            node = expression(self.spot.site) or _context(self.spot.site, self.name)
             return ast.unparse(node) if node is not None else f"torch.{self.name}"
         return f"{self.name} inside {self.spot.within}" if self.spot.within else self.name
 
@@ -139,13 +140,23 @@ def _caller_in_grad_mode(frame: FrameType | None) -> tuple[FrameType | None, str
     return last, "" if last is None else last.f_code.co_qualname.split(".")[0]
 
 
-def _decorator_line(code: CodeType) -> int:
-    """Return the line of the decorator that concerns grad mode; the function's own where there is none."""
+def _decorator(code: CodeType) -> ast.expr | None:
+    """Return the decorator of a function that concerns grad mode, the innermost of several."""
     tree = syntax_tree(code.co_filename)
     for node in ast.walk(tree) if tree is not None else ():
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name == code.co_name:
-            lines = [d.lineno for d in node.decorator_list]
-            if code.co_firstlineno in (*lines[:1], node.lineno):
-                about = [d.lineno for d in node.decorator_list if "grad" in (t := ast.unparse(d)) or "inference" in t]
-                return about[-1] if about else node.lineno
-    return code.co_firstlineno
+            first = min([node.lineno, *(d.lineno for d in node.decorator_list)])
+            if code.co_firstlineno == first:
+                about = [d for d in node.decorator_list if "grad" in (text := ast.unparse(d)) or "inference" in text]
+                return about[-1] if about else None
+    return None
+
+
+def _context(site: Site, name: str) -> ast.expr | None:
+    """Return the expression that a `with` statement enters, by the name of its class where there are several."""
+    tree, line = syntax_tree(site.code.co_filename), span(site)[0]
+    for node in ast.walk(tree) if tree is not None else ():
+        if isinstance(node, ast.With | ast.AsyncWith) and node.lineno == line:
+            entered = [item.context_expr for item in node.items]
+            return next((e for e in entered if name in ast.unparse(e)), entered[0])
+    return None

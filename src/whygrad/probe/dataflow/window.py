@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
 
 import torch
-from torch.multiprocessing.reductions import StorageWeakRef
 
+from whygrad.probe.dataflow.memory import Memory
 from whygrad.probe.dataflow.nodes import Cleared, LeafUse, Node, Pass
 from whygrad.probe.dataflow.operations import ALIAS, CONSTANT, EXTERNAL, FRESH_LEAF, LEAF
 from whygrad.probe.dataflow.spots import Spot, Spots
@@ -18,16 +17,6 @@ from whygrad.probe.dataflow.weak import TensorTable
 from whygrad.probe.graph import reached_leaves
 
 MAX_NODES = 200_000
-_weakly: Any = StorageWeakRef  # torch leaves it untyped
-
-
-@dataclass(slots=True)
-class _Memory:
-    """A storage. Its address is not given to another one while the weak reference exists."""
-
-    reference: Any
-    born: Node | None
-    written: Node | None = None
 
 
 @dataclass(slots=True)
@@ -45,9 +34,8 @@ class Window:
     passes: list[Pass] = field(default_factory=list)
     reached: TensorTable[list[Pass]] = field(default_factory=TensorTable)
     cleared: TensorTable[Cleared] = field(default_factory=TensorTable)
+    memory: Memory = field(default_factory=Memory)
     created: int = 0
-    _memory: dict[int, _Memory] = field(default_factory=dict)
-    _written: bool = False
 
     @property
     def too_large(self) -> bool:
@@ -69,17 +57,8 @@ class Window:
                 self.leaves.put(tensor, LeafUse([node]))
             else:
                 use.nodes.append(node)
-        key = _storage_key(tensor)
-        if key and key not in self._memory:
-            self._memory[key] = _Memory(_weakly(tensor.untyped_storage()), node)
+        self.memory.hold(tensor, node)
         return node
-
-    def write(self, tensor: torch.Tensor, node: Node) -> None:
-        """Note that the memory of a tensor got a new value."""
-        self._written = True
-        memory = self._memory.get(_storage_key(tensor))
-        if memory is not None:
-            memory.written = node
 
     def note_seen(self, tensors: Iterable[torch.Tensor]) -> None:
         """Note tensors that were seen being made from nothing that requires grad."""
@@ -96,9 +75,13 @@ class Window:
     def node_of(self, tensor: torch.Tensor) -> Node | None:
         """Return the node of a tensor's present value; None if it depends on nothing that requires grad."""
         known = self.tensors.get(tensor)
-        content = self._content(tensor, known)
-        if content is not known and content is not None:
-            return self._alias(tensor, known, content)
+        written = self.memory.writes(tensor, -1 if known is None else known.number)
+        if written:
+            return self._rewritten(tensor, known, written)
+        if known is None:
+            same = self.memory.same(tensor)
+            if same is not None:  # Variable(t), torch.Tensor(t): made unseen, on the same memory
+                return self._other_name(tensor, same)
         if tensor.requires_grad and (known is None or not known.requires_grad):
             return self._unseen(tensor, known)
         return known
@@ -107,32 +90,26 @@ class Window:
         """Return a node for a tensor without grad that nobody saw being made, in which a value may be hidden."""
         if tensor in self.seen:
             return None
-        node = self.add(Node(CONSTANT, self.spots.here(callers=True), floating=is_floating(tensor)))
+        spot, names = self.spots.here(callers=True), tuple(self.spots.names_of(tensor))
+        node = self.add(Node(CONSTANT, spot, floating=is_floating(tensor), size=tensor.numel(), names=names))
         self.entries.append(node)
         return self.bind(tensor, node)
 
-    def _content(self, tensor: torch.Tensor, known: Node | None) -> Node | None:
-        """Return what the memory of a tensor holds, where that is newer than what is known of the tensor."""
-        if not self._memory or (known is not None and not self._written):
-            return known
-        memory = self._memory.get(_storage_key(tensor))
-        if memory is None:
-            return known
-        if memory.written is not None and (known is None or memory.written.number > known.number):
-            return memory.written
-        return memory.born if known is None else known
-
-    def _alias(self, tensor: torch.Tensor, known: Node | None, content: Node) -> Node:
+    def _rewritten(self, tensor: torch.Tensor, known: Node | None, written: list[Node]) -> Node:
         requires_grad = tensor.requires_grad
         held = requires_grad and is_leaf(tensor)
-        if known is None and held:  # Variable(t, requires_grad=True): another tensor on the same memory
-            return self._fresh_leaf(tensor, content, self.spots.here())
-        parents = (content,) if known is None else (known, content)
+        parents = (*([] if known is None else [known]), *written)
         live = tuple(p for p in parents if p.requires_grad and (p is known or not held)) if requires_grad else ()
-        node = Node(
-            ALIAS, content.spot, parents, live, requires_grad, content.floating, tensor.numel(), held_by_leaf=held
-        )
+        floating, size = is_floating(tensor), tensor.numel()
+        node = Node(ALIAS, written[-1].spot, parents, live, requires_grad, floating, size, held_by_leaf=held)
         return self.bind(tensor, self.add(node))
+
+    def _other_name(self, tensor: torch.Tensor, same: Node) -> Node:
+        if not tensor.requires_grad:
+            return self.bind(tensor, self.add(Node(ALIAS, same.spot, (same,), (), size=same.size)))
+        if is_leaf(tensor):
+            return self._fresh_leaf(tensor, same, self.spots.here())
+        return self._unseen(tensor, None)
 
     def _unseen(self, tensor: torch.Tensor, known: Node | None) -> Node:
         """Return a node for a tensor that requires grad and was made, or changed, unseen."""
@@ -163,11 +140,3 @@ def is_leaf(tensor: torch.Tensor) -> bool:
 def is_floating(tensor: torch.Tensor) -> bool:
     """Return whether a tensor's type can carry a gradient."""
     return tensor.is_floating_point() or tensor.is_complex()
-
-
-def _storage_key(tensor: torch.Tensor) -> int:
-    """Return what identifies a tensor's memory; 0 for tensors without."""
-    try:
-        return int(tensor.untyped_storage()._cdata)
-    except (RuntimeError, NotImplementedError):  # sparse, or a wrapper of another tensor
-        return 0
