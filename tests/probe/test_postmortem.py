@@ -9,7 +9,8 @@ import torch
 from torch import nn
 
 from tests.probe.postmortems import code, explained
-from whygrad.probe.postmortem import REASONS, explain_error
+from whygrad.probe import postmortem
+from whygrad.probe.postmortem import REASONS, Reason, explain_error
 from whygrad.probe.session import Session, SessionOptions
 
 X = torch.linspace(-1, 1, 24).reshape(8, 3)
@@ -49,7 +50,13 @@ def test_a_loss_without_grad_that_a_call_makes_has_the_name_of_its_holder_or_non
     def nameless():
         nn.Linear(3, 1).requires_grad_(False)(X).mean().backward()
 
+    def as_argument():
+        scaler = torch.amp.GradScaler("cpu")
+        loss = nn.Linear(3, 1).requires_grad_(False)(X).mean()
+        scaler.scale(loss).backward()
+
     assert explained(tmp_path / "a", scaled).tensor == "loss"
+    assert explained(tmp_path / "c", as_argument).tensor == "loss"
     assert explained(tmp_path / "b", nameless).tensor == ""
 
 
@@ -280,6 +287,21 @@ def test_programs_attributes_are_read_without_running_its_code(tmp_path):
     raised = explained(tmp_path, Lazy().train)
 
     assert facts(raised) == ("does-not-require-grad", "loss", None, "self.loss.backward()")
+
+
+def test_an_error_of_its_own_leaves_reason_and_message(tmp_path, monkeypatch):
+    def broken(_failure):
+        raise LookupError
+
+    reason = Reason("graph-freed", ("second time",), broken)
+    monkeypatch.setattr(postmortem, "REASONS", (reason,))
+    session = Session(SessionOptions(tmp_path / "run", __file__))
+
+    raised = explain_error(session, RuntimeError("Trying to backward through the graph a second time"))
+
+    assert ("graph-freed", "") == (raised.reason, raised.tensor)
+    assert raised.message.startswith("Trying")
+    assert list(session.guard.failures) == ["post-mortem"]
 
 
 def test_every_reason_is_told_in_lower_case_and_once():

@@ -1,6 +1,6 @@
 """Runs in which paths end: parameters that a cut, an exception or the program's own text keeps from learning."""
 
-from tests.rules.builders import check, evidence, info, line, optimizer, parameter
+from tests.rules.builders import check, event, evidence, info, line, optimizer, parameter
 from whygrad.model import Cut, CutKind, PathEnd, Raised, Role, Statistics, Total
 
 LEARNS = parameter("head.weight", 0, path=PathEnd.REACHED)
@@ -21,6 +21,12 @@ def stopped(reason, **fields):
     """Return the facts about a run that an exception of autograd ended at line 60."""
     known = {"type": "RuntimeError", "message": "", "place": line(60), "reason": reason, **fields}
     return info(raised=Raised(**known), steps=0)
+
+
+def lost_term(*parameters, kind=CutKind.COPY, operation="tensor", number=49, **detail):
+    """Return the event of a term of the loss that depends on parameters and gives them no gradient."""
+    known = {"cut": kind.value, "parameters": list(parameters), **detail}
+    return event("lost_term", place=line(number), subject=operation, count=3, **known)
 
 
 def zeros(*parameters, steps=10, zero_steps=10):

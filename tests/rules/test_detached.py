@@ -61,6 +61,26 @@ def test_each_way_has_its_own_fix():
     assert "torch.func.functional_call" in said(CutKind.OVERWRITTEN, "data=").fix
 
 
+def test_a_gradient_without_a_graph_names_the_argument_that_was_left_out():
+    finding = said(CutKind.FIRST_ORDER, "autograd.grad")
+
+    assert "`autograd.grad()` without create_graph=True" in finding.message
+    assert finding.fix == "Pass create_graph=True to `autograd.grad`"
+
+
+def test_all_cuts_on_the_way_are_named():
+    near, far = cut(1, number=40), cut(1, CutKind.VALUE, "item", 45, distance=5)
+
+    (finding,) = found(SLUG, [lost("gate.weight", 1)], [near, far])
+
+    assert finding.place == line(40)
+    assert finding.also == (line(45),)
+
+
+def test_what_was_compiled_is_not_guessed_at():
+    assert found(SLUG, [lost("gate.weight", 1)], [cut(1, CutKind.OPAQUE, "Net")]) == []
+
+
 @pytest.mark.parametrize("kind", [CutKind.NO_GRAD, CutKind.NONDIFFERENTIABLE, CutKind.CUSTOM])
 def test_other_kinds_of_cuts_are_other_rules_cases(kind):
     assert found(SLUG, [lost("gate.weight", 1)], [cut(1, kind, "x")]) == []

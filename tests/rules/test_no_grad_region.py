@@ -1,6 +1,6 @@
 """What switched grad mode off is named, and the line that was computed under it."""
 
-from tests.rules.builders import line
+from tests.rules.builders import line, parameter
 from tests.rules.path_builders import cut, found, lost, stopped
 from whygrad.model import CutKind, Severity
 
@@ -42,6 +42,33 @@ def test_a_switch_for_the_whole_process_has_a_fix_of_its_own():
     (finding,) = found(SLUG, [lost("a", 1)], [off(mode="torch.set_grad_enabled(False)")])
 
     assert "with torch.no_grad():" in finding.fix
+
+
+def late(operation="set_grad_enabled", **fields):
+    learned = parameter("fc.weight", 1)
+    known = {"tensor": "loss", "operation": operation, "changed_at": line(12), **fields}
+    return found(SLUG, [learned], info=stopped("does-not-require-grad", **known))
+
+
+def test_a_switch_that_was_thrown_after_the_traced_steps_is_found_at_the_end():
+    (finding,) = late()
+
+    assert finding.place == line(12)
+    assert finding.also == (line(60),)
+    assert finding.message == (
+        "grad mode was off when `loss` was computed: `set_grad_enabled` at train.py:12 switched it off"
+    )
+
+
+def test_a_loss_that_has_no_gradient_for_another_reason_is_no_switch():
+    assert late("add") == []
+    assert late("") == []
+
+
+def test_a_switch_that_the_traced_steps_saw_is_said_once():
+    facts = stopped("does-not-require-grad", tensor="loss", operation="no_grad", changed_at=line(31))
+
+    assert len(found(SLUG, [lost("mix.weight", 1)], [off()], info=facts)) == 1
 
 
 def test_a_reentrant_checkpoint_is_another_rules_case():

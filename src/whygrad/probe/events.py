@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from whygrad.model import Event, Place
@@ -50,3 +50,8 @@ class EventLog:
 
 def _as_place(site: Site | Place | None) -> Place | None:
     return site if isinstance(site, Place) else place_or_none(site)
+
+
+def place_as_dict(place: Place | None) -> dict[str, Any] | None:
+    """Return a place as an event's detail holds it."""
+    return None if place is None else asdict(place)

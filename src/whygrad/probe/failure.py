@@ -6,6 +6,7 @@ tensor is unpacked.
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,6 +17,7 @@ import torch
 from torch import nn
 
 from whygrad.model import Place
+from whygrad.probe.guard import Guard
 from whygrad.probe.holders import Held, held_by, tensors_of
 from whygrad.probe.journal import Call, Journal
 from whygrad.probe.modules import ModuleRegistry, NamedModule
@@ -34,6 +36,7 @@ _ROOTS = ("t_outputs", "tensors", "outputs")  # what torch calls the tensors tha
 class Watcher(Protocol):
     """What is asked of the session."""
 
+    guard: Guard
     user: UserCode
     registry: ModuleRegistry
     parameters: ParameterTable
@@ -105,13 +108,19 @@ class Failure:
 
     def operand(self, is_meant: Callable[[torch.Tensor], bool]) -> torch.Tensor | None:
         """Return the tensor that the failed operation took and that is meant, from the frames or the source line."""
-        statement = None if self.site is None else statement_at(self.site)
-        in_source = [value_of(each, self.names) for each in (written(statement), *read(statement))]
-        for value in (*(value for names in self.library_names for value in names.values()), *in_source):
+        in_frames = (value for names in self.library_names for value in names.values())
+        for value in (*in_frames, *(value for _, value in self.in_source())):
             for tensor in tensors_of(value):
                 if is_meant(tensor):
                     return tensor
         return None
+
+    def in_source(self) -> list[tuple[ast.expr, object]]:
+        """Return the variables and attributes in the user's line and what they hold, what it writes in place first."""
+        statement = None if self.site is None else statement_at(self.site)
+        target = written(statement)
+        named = [*([] if target is None else [target]), *read(statement)]
+        return [(each, value_of(each, self.names)) for each in named]
 
     def made(self, tensor: torch.Tensor) -> Call | None:
         """Return the call that made an intermediate, if it was traced."""

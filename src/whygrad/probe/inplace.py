@@ -75,7 +75,7 @@ def _find(graph: Graph, told: _Told) -> Saved | None:
     """Return the saved tensor that the message is about: autograd complains about it in the same words."""
     for node in graph.nodes:
         for saved in saved_by(node):
-            if saved.tensor is not None and saved.complaint and _told(saved.complaint) == told:
+            if saved.tensor is not None and saved.tensor._version == told.version and _told(saved.complaint) == told:
                 return saved
     return None
 

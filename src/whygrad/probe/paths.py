@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from whygrad.model import Cut, CutKind, PathEnd, Place
 from whygrad.probe.dataflow import result
+from whygrad.probe.events import place_as_dict
 from whygrad.probe.parameters import Tracked
 
 if TYPE_CHECKING:
@@ -90,6 +91,8 @@ def note_lost_terms(session: Session) -> None:
             cut.operation,
             cut=cut.kind.value,
             mode=cut.mode_text,
+            mode_at=place_as_dict(cut.mode_place),
+            reentry=place_as_dict(cut.reentry),
             inferred=cut.inferred,
             parameters=[entry.id for entry in entries],
         )

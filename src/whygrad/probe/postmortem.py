@@ -25,6 +25,7 @@ from whygrad.probe.saved import graph_of, is_leaf_node
 from whygrad.probe.source import place_or_none
 from whygrad.probe.statements import is_a, receiver, short_name, statement_at, value_of
 
+PART = "post-mortem"  # its name where the guard reports failures
 MAX_CHAIN = 16  # causes of causes
 
 
@@ -45,7 +46,7 @@ def explain_error(watcher: Watcher, error: BaseException) -> Raised:
         return Raised(type(error).__name__, str(error), place)
     reason, cause = found
     failure = Failure(watcher, cause)
-    facts = reason.explain(failure)
+    facts = watcher.guard.run(PART, reason.explain, failure) or Found()
     return Raised(
         type(error).__name__,
         str(error),
@@ -77,7 +78,14 @@ def _explain_no_grad(failure: Failure) -> Found:
     if root is None:
         return Found()
     called_on = receiver(None if failure.site is None else statement_at(failure.site), "backward")
-    return Found(short_name(called_on) if value_of(called_on, failure.names) is root else failure.name(root))
+    name = short_name(called_on) if value_of(called_on, failure.names) is root else failure.name(root)
+    if not name:  # `scaler.scale(loss).backward()`
+        name = next((short_name(each) for each, value in failure.in_source() if _is_loss(value)), "")
+    return Found(name)
+
+
+def _is_loss(value: object) -> bool:
+    return is_a(value, torch.Tensor) and value.numel() == 1 and not value.requires_grad
 
 
 def _explain_unused(failure: Failure) -> Found:
@@ -114,10 +122,10 @@ def _explain_inference(failure: Failure) -> Found:
 def _explain_ddp(failure: Failure) -> Found:
     """Explain "Expected to have finished reduction in the prior iteration": the parameter that got no gradient."""
     model = failure.in_library("self")
-    number = next((int(word) for word in failure.text.rsplit(":", 1)[-1].split() if word.isdigit()), None)
     parameters = torch.nn.Module.named_parameters(model) if is_a(model, torch.nn.Module) else ()
     learning = [parameter for _, parameter in parameters if parameter.requires_grad]
-    return _named(failure, learning[number]) if number is not None and number < len(learning) else Found()
+    told = re.search(r"indices which did not receive grad for rank \d+: (\d+)", failure.text)
+    return Found() if told is None else _named(failure, next(iter(learning[int(told[1]) :]), None))
 
 
 def _explain_nothing(_failure: Failure) -> Found:

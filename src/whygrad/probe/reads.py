@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import ast
-import dataclasses
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
 
-from whygrad.model import Place
+from whygrad.probe.events import place_as_dict
 from whygrad.probe.source import Site, expression, line_place, place_or_none
 
 if TYPE_CHECKING:
@@ -31,7 +30,7 @@ def describe_read(session: Session, tensor: torch.Tensor, site: Site | None) -> 
         site,
         names[0] if names else "",
         names=list(dict.fromkeys(names)),
-        made_at=_as_dict(place_or_none(made)),
+        made_at=place_as_dict(place_or_none(made)),
         grad_fn=tensor.grad_fn.name() if tensor.grad_fn is not None else "",
         shape=list(tensor.shape),
         backwards=session.training.backwards,
@@ -53,10 +52,6 @@ def _name_before_grad(site: Site) -> str:
         if isinstance(inner, ast.Attribute) and inner.attr == "grad":
             return ast.unparse(inner.value)
     return ""
-
-
-def _as_dict(place: Place | None) -> dict[str, Any] | None:
-    return None if place is None else dataclasses.asdict(place)
 
 
 def describe_warning(session: Session, file: str, line: int) -> None:

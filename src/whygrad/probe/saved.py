@@ -39,14 +39,12 @@ class Graph:
 def graph_of(roots: Iterable[torch.Tensor]) -> Graph:
     """Return the graph behind some tensors; of a very large one, the part nearest to them."""
     edges: dict[Any, tuple[Any, int]] = {}
-    todo: list[tuple[Any, Any, int]] = [(root.grad_fn, None, root.output_nr) for root in roots]
+    todo: deque[tuple[Any, Any, int]] = deque((root.grad_fn, None, root.output_nr) for root in roots)
     while todo and len(edges) < MAX_NODES:
-        deeper: list[tuple[Any, Any, int]] = []
-        for node, consumer, position in todo:
-            if node is not None and node not in edges:
-                edges[node] = (consumer, position)
-                deeper += [(parent, node, output) for parent, output in node.next_functions]
-        todo = deeper
+        node, consumer, position = todo.popleft()
+        if node is not None and node not in edges:
+            edges[node] = (consumer, position)
+            todo.extend((parent, node, output) for parent, output in node.next_functions)
     inner = [node for node in edges if not is_leaf_node(node)]
     return Graph(sorted(inner, key=lambda node: -node._sequence_nr()), edges)
 
@@ -57,7 +55,7 @@ def is_leaf_node(node: Any) -> bool:
 
 
 def nearest(node: Any, count: int) -> list[Any]:
-    """Return the nodes below a node, the nearest first; those of leaves left out."""
+    """Return about `count` nodes below a node, the nearest first; those of leaves left out."""
     found: dict[Any, None] = {node: None}
     todo = deque([node])
     while todo and len(found) <= count:
@@ -73,9 +71,18 @@ class Saved:
     """A tensor that a node saved."""
 
     node: Any
+    attribute: str  # of the node; hands the tensor out after a check
     is_result: bool  # the node's own output, not one of its inputs
     tensor: torch.Tensor | None  # None: freed, or there was none to save
-    complaint: str  # what autograd says when the node wants it back; "" if it would get it
+
+    @property
+    def complaint(self) -> str:
+        """Return what autograd says when the node wants the tensor back; "" if it gets it."""
+        try:
+            getattr(self.node, self.attribute)
+        except RuntimeError as error:
+            return str(error)
+        return ""
 
     @property
     def is_freed(self) -> bool:
@@ -85,34 +92,28 @@ class Saved:
 
 def saved_by(node: Any) -> Iterator[Saved]:
     """Yield what a node saved and no hook has packed away."""
-    for raw, plain in _attributes(type(node)):  # type: ignore[arg-type]  # a type is hashable
+    kind: Any = type(node)
+    for raw, checked in _attributes(kind):
+        is_result = raw.startswith(_RAW + "result")
         try:
             values = getattr(node, raw)
-        except RuntimeError as error:  # of an autograd.Function that was freed
-            yield Saved(node, False, None, str(error))
+        except RuntimeError:  # of an autograd.Function that was freed
+            yield Saved(node, checked, is_result, None)
             continue
         for value in values if isinstance(values, tuple | list) else (values,):
             if value.unpack_hook is None:
                 tensor = value.data if isinstance(value.data, torch.Tensor) else None
-                yield Saved(node, raw.startswith(_RAW + "result"), tensor, _complaint(node, plain))
+                yield Saved(node, checked, is_result, tensor)
 
 
 @functools.lru_cache(maxsize=1024)
-def _attributes(kind: type[Any]) -> tuple[tuple[str, str], ...]:
+def _attributes(kind: type) -> tuple[tuple[str, str], ...]:
     """Return the attributes of a kind of node that hold saved tensors, raw and checked."""
     if not _READABLE:
         return ()
     if hasattr(kind, "saved_tensors"):  # an autograd.Function
         return (("_raw_saved_tensors", "saved_tensors"),)
     return tuple((name, name.replace(_RAW, "_saved_")) for name in dir(kind) if name.startswith(_RAW))
-
-
-def _complaint(node: Any, plain: str) -> str:
-    try:
-        getattr(node, plain)
-    except RuntimeError as error:
-        return str(error)
-    return ""
 
 
 def is_freed(node: Any) -> bool:

@@ -17,9 +17,9 @@ In the traced steps: operations that took the parameter (some), and whether the 
 steps at which it had a gradient (none). Others were reached: of the same model, or anywhere if its optimizer steps. The
 place is the last operation that uses what was computed from the parameter.
 
-It is an error where an optimizer steps nothing else: it was made for this parameter. It is a warning where the optimizer
-holds more, as it does when it was given a whole model, and an info where none does. That `torch.autograd.grad` stopped
-the program with "One of the differentiated Tensors appears to not have been used in the graph" is an error too.
+It is an error where an optimizer steps nothing else: it was made for this parameter. It is a warning where it holds
+more, as it does when it was given a whole model, and an info where no optimizer holds it. That `torch.autograd.grad`
+stopped the program with "One of the differentiated Tensors appears to not have been used in the graph" is an error too.
 
 ## Example
 
@@ -117,9 +117,7 @@ def check(evidence: Evidence) -> Iterator[Finding]:
             f"Compute the output from {what} itself, not from a copy, or pass allow_unused=True if that is meant",
         )
     found = _ignored(evidence)
-    own = {
-        o.id for o in evidence.optimizers if o.steps and {p.id for p in held_by(evidence, o)} <= {p.id for p in found}
-    }
+    own = {o.id for o in evidence.optimizers if o.steps and all(p in found for p in held_by(evidence, o))}
     for severity in Severity:
         chosen = [parameter for parameter in found if _severity(parameter, own) is severity]
         for place, group in by_line(chosen, lambda parameter: parameter.ends_at or parameter.used_at):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Collection
+from dataclasses import replace
 
 from whygrad.model import Place
 from whygrad.probe.dataflow.flow import Flow, Stop
@@ -43,14 +44,17 @@ def describe(stop: Stop, flow: Flow, certain: Collection[Node]) -> Cut:
     if node.replaced is stop.parent:
         return _cut(CutKind.OVERWRITTEN, node, stop, reentry, inferred)
     switch = node.switch
-    if switch is not None and switch.how is How.FUNCTION:
-        place, within = switch.spot.place, switch.spot.within
-        return Cut(CutKind.CUSTOM, switch.name, place, within, reentry, inferred=inferred, distance=stop.distance)
     kind = kind_of(stop)
     cut = _cut(kind, node, stop, reentry, inferred)
+    if switch is None:
+        return cut
+    if switch.how is How.FUNCTION:  # its forward: what it is called with and where says more than what it does
+        kind = CutKind.CUSTOM if switch.outer is None else CutKind.NO_GRAD
+        cut = replace(cut, kind=kind, operation=switch.name, place=switch.spot.place, within=switch.spot.within)
+        switch = switch.outer
     if kind is not CutKind.NO_GRAD or switch is None:
         return cut
-    return Cut(kind, cut.operation, cut.place, cut.within, reentry, switch.place, switch.text, inferred, stop.distance)
+    return replace(cut, mode_place=switch.place, mode_text=switch.text)
 
 
 def kind_of(stop: Stop) -> CutKind:
@@ -58,14 +62,17 @@ def kind_of(stop: Stop) -> CutKind:
     node = stop.node
     if node.spot.within in _COPYING:
         return CutKind.COPY
-    kind = _BY_EFFECT.get(node.operation.effect)
+    effect = node.operation.effect
+    if effect is Effect.OPAQUE and node.switch is not None:
+        return CutKind.NO_GRAD
+    kind = _BY_EFFECT.get(effect)
     if kind is not None:
         return kind
     if not node.floating:
         return CutKind.NONDIFFERENTIABLE
     if node.switch is not None:
         return CutKind.NO_GRAD
-    return CutKind.CUSTOM if node.operation.effect is Effect.CUSTOM else CutKind.NONDIFFERENTIABLE
+    return CutKind.CUSTOM if effect is Effect.CUSTOM else CutKind.NONDIFFERENTIABLE
 
 
 def _cut(kind: CutKind, node: Node, stop: Stop, reentry: Place | None, inferred: bool) -> Cut:

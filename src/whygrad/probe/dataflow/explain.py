@@ -14,7 +14,6 @@ from whygrad.probe.dataflow.operations import Effect, Operation
 from whygrad.probe.dataflow.passes import delivers
 from whygrad.probe.dataflow.result import Cut, PathEnd, PathKind
 from whygrad.probe.dataflow.spots import NOWHERE, Spot
-from whygrad.probe.dataflow.switches import How
 from whygrad.probe.dataflow.terms import lost_terms
 from whygrad.probe.dataflow.window import Window, is_leaf
 
@@ -162,18 +161,16 @@ class Explanation:
         ends = [n for n in reached if not users.get(n) and n not in nodes]
         computed = [n for n in ends if n.operation.effect not in _LOOKED_AT]
         last = max(computed or ends, key=lambda n: n.number, default=None)
-        if last is None:
+        if last is None or not self._is_used(tensor, ends):
             return PathEnd(PathKind.UNUSED)
-        kind = PathKind.IGNORED if self._is_used(tensor, nodes, computed) else PathKind.UNUSED
-        return _end(kind, last.spot, last.operation)
+        return _end(PathKind.IGNORED, last.spot, last.operation)
 
-    def _is_used(self, tensor: torch.Tensor, nodes: list[Node], computed: list[Node]) -> bool:
+    def _is_used(self, tensor: torch.Tensor, ends: list[Node]) -> bool:
         """Return whether a parameter took part in the model's work, rather than being logged, saved or copied."""
         use = self._window.leaves.get(tensor)
         if use is None or use.in_module or not isinstance(tensor, torch.nn.Parameter):
             return True
-        users = self._users or {}
-        return bool(computed) and any(u.operation.effect not in _UPKEEP for node in nodes for u in users.get(node, ()))
+        return any(end.operation.effect not in _UPKEEP for end in ends)
 
     # -- shared -----------------------------------------------------------------------------------------------------
 
@@ -183,18 +180,13 @@ class Explanation:
 
     def _describe(self, stops: list[Stop], flow: Flow) -> tuple[Cut, ...]:
         certain = self._flow.reaching
-        real = [stop for stop in stops if not _runs_again(stop.node)]
         cuts: dict[object, Cut] = {}
-        for stop in real:
+        for stop in stops:
             cut = describe(stop, flow, certain)
             cuts.setdefault((cut.kind, cut.operation, cut.place), cut)
             if len(cuts) >= _MAX_CUTS:
                 break
         return tuple(cuts.values())
-
-
-def _runs_again(node: Node) -> bool:
-    return node.switch is not None and node.switch.how is How.FUNCTION and node.switch.covered
 
 
 def _end(kind: PathKind, spot: Spot, operation: Operation | None = None) -> PathEnd:

@@ -88,7 +88,7 @@ class Flow:
                 elif node not in distance:
                     distance[node] = distance[parent] + 1
                     todo.append(node)
-        real = [stop for stop in blocked if stop.node not in distance]
+        real = (stop for stop in blocked if stop.node not in distance and not _is_inner(stop.node, distance))
         return sorted(real, key=self._rank)
 
     def _rank(self, stop: Stop) -> tuple[bool, int, int, int]:
@@ -106,6 +106,12 @@ class Flow:
         return ancestors(self._roots, lambda node: () if node in start else self.sources(node))
 
 
+def _is_inner(node: Node, reached: Collection[Node]) -> bool:
+    """Return whether a node lies in the forward of an autograd.Function that itself passes the gradient on."""
+    switch = node.switch
+    return switch is not None and switch.result is not None and (switch.replayed or switch.result in reached)
+
+
 def connects(parent: Node, node: Node) -> bool:
     """Return whether autograd passes a gradient from a node to its parent."""
     return parent in node.live
@@ -113,4 +119,4 @@ def connects(parent: Node, node: Node) -> bool:
 
 def carries(parent: Node, node: Node) -> bool:
     """Return whether that gradient is more than zeros."""
-    return connects(parent, node) and not node.operation.flat
+    return connects(parent, node) and not (node.operation.flat or node.returned_none)

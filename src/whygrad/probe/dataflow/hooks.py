@@ -20,13 +20,14 @@ from whygrad.probe.dataflow.nodes import Node
 from whygrad.probe.dataflow.observer import Observer
 from whygrad.probe.dataflow.operations import FROM_NUMPY, PARAMETER, Operation
 from whygrad.probe.dataflow.stack import put_at_bottom, take_out
-from whygrad.probe.dataflow.switches import How, Switch
+from whygrad.probe.dataflow.switches import Switch
 from whygrad.probe.patches import Patches, drop_own_frame, observed
 
 
 def install(observer: Observer, mode: TorchFunctionMode, patches: Patches) -> None:
     """Put the patches in."""
     _watch_functions(observer, patches)
+    _watch_recomputation(observer, mode, patches)
     _watch_copies(observer, patches)
     _watch_inference_mode(observer, patches)
     _watch_threads(observer, mode, patches)
@@ -36,8 +37,7 @@ def _watch_functions(observer: Observer, patches: Patches) -> None:
     original = torch.autograd.Function.__dict__["apply"].__func__
 
     def entered(cls: type) -> tuple[Switch, Switch | None, bool]:
-        switch = Switch(observer.spots.here(), How.FUNCTION, cls.__name__)
-        return switch, observer.switches.enter(switch), torch.is_grad_enabled()
+        return *observer.switches.enter_function(cls.__name__), torch.is_grad_enabled()
 
     def left(cls: type, args: Any, kwargs: Any, result: Any, state: tuple[Switch, Switch | None, bool]) -> None:
         switch, before, grad = state
@@ -46,7 +46,7 @@ def _watch_functions(observer: Observer, patches: Patches) -> None:
             return
         node = observer.recorder.custom(cls.__name__, (args, kwargs), result, switch.spot, grad)
         if node is not None:
-            switch.covered = cls is CheckpointFunction
+            switch.result, switch.replayed = node, cls is CheckpointFunction
             _watch_backward(observer, node, result)
 
     def apply(cls: type, *args: Any, **kwargs: Any) -> Any:
@@ -63,6 +63,25 @@ def _watch_functions(observer: Observer, patches: Patches) -> None:
         return result
 
     patches.replace(torch.autograd.Function, "apply", classmethod(apply))
+
+
+def _watch_recomputation(observer: Observer, mode: TorchFunctionMode, patches: Patches) -> None:
+    """Watch the forward that reentrant checkpointing runs within backward: the mode is not on there."""
+    original: Callable[..., Any] = CheckpointFunction.backward
+
+    def backward(ctx: Any, *gradients: Any) -> Any:
+        if not observer.is_watching():
+            return original(ctx, *gradients)
+        put_at_bottom(mode)
+        try:
+            return original(ctx, *gradients)
+        except BaseException as error:
+            drop_own_frame(error)
+            raise
+        finally:
+            take_out(mode)
+
+    patches.replace(CheckpointFunction, "backward", staticmethod(backward))
 
 
 _FAILED = object()

@@ -39,7 +39,9 @@ class Switch:
     how: How
     name: str = ""  # no_grad, inference_mode, set_grad_enabled; the class name of an autograd.Function
     decorated: CodeType | None = None
-    covered: bool = False  # what runs under it runs a second time with grad mode on: reentrant checkpointing
+    outer: Switch | None = None  # of an autograd.Function: what kept grad mode off around it
+    replayed: bool = False  # what the function computes is computed again in backward, with grad mode on
+    result: object = None  # the node of the function's outputs that require grad
 
     @property
     def place(self) -> Place | None:
@@ -101,6 +103,12 @@ class GradSwitches(threading.local):
         if before is None:
             self.off = switch
         return before
+
+    def enter_function(self, name: str) -> tuple[Switch, Switch | None]:
+        """Note the forward of an autograd.Function, which runs with grad mode off; hand the second to `leave`."""
+        before = self.off
+        self.off = Switch(self._spots.here(), How.FUNCTION, name, outer=before)
+        return self.off, before
 
     def leave(self, before: Switch | None) -> None:
         """Return to what was before `enter`."""
