@@ -7,11 +7,11 @@ class Triple(torch.autograd.Function):
     """Three times its input."""
 
     @staticmethod
-    def forward(ctx, x):
+    def forward(_ctx, x):
         return 3 * x
 
     @staticmethod
-    def backward(ctx, gradient):
+    def backward(_ctx, gradient):
         return 3 * gradient
 
 

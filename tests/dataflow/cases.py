@@ -74,10 +74,8 @@ def names() -> dict[str, Any]:
     """Return what every program may use."""
     torch.manual_seed(0)
     x = torch.randn(6, 4)
-    return {
-        **{"torch": torch, "nn": nn, "F": F, "np": np, "copy": copy, "math": math, "threading": threading},
-        **{"checkpoint": checkpoint, "Two": Two, "X": x, "Y": torch.arange(6) % 4, "__name__": "program"},
-    }
+    space = {"torch": torch, "nn": nn, "F": F, "np": np, "copy": copy, "math": math, "threading": threading}
+    return space | {"checkpoint": checkpoint, "Two": Two, "X": x, "Y": torch.arange(6) % 4, "__name__": "program"}
 
 
 def check(case: Case, path: Path) -> None:

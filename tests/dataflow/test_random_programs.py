@@ -16,11 +16,14 @@ LIVE = (
     "{new} = {a} + {b}",
     "{new} = torch.tanh({a}) * {b}",
     "{new} = torch.cat([{a}, {b}]).view(2, 3).sum(0)",
-    "{new} = torch.stack([x * 2 for x in {a}.unbind()]) - {b}",
+    "{new} = torch.stack([x * 2 for x in {a}.unbind()]) - 3.1 * {b}",
     "{new} = ({a} * 1).add_({b})",
     "{new} = torch.zeros(3, dtype=torch.float64); {new}[1:] = {a}[1:]; {new}[0] = {b}.sum()",
     "{new} = torch.where(torch.tensor([True, False, True]), {a}, {b})",
     "{new} = make({a}, {b})",
+    "{new} = Double.apply({a}) * {b}",
+    "{new} = checkpoint(make, {a}, {b}, use_reentrant=False)",
+    "holder.kept = {a} + 0; {new} = holder.kept / (1 + {b})",
 )
 CUTTING = (
     "{new} = {a}.detach() * {b}",
@@ -29,14 +32,31 @@ CUTTING = (
     "{new} = {b} * (2 * float({a}.detach().sum()) + 1)",
     "{new} = torch.tensor({a}.tolist(), dtype=torch.float64) + {b}",
     "{new} = torch.from_numpy({a}.detach().numpy() * 2)",
-    "with torch.no_grad(): {new} = {a} - {b}",
+    "with torch.no_grad(): {new} = {a} - 3.7 * {b}",
     "{new} = quiet({a}) + {b}",
     "{new} = torch.zeros(3, dtype=torch.float64); {new}.data.copy_({a})",
     "{new} = copy.deepcopy({a}.detach()) * 3",
+    "{new} = torch.nn.Parameter({a}.detach()) * 2 + {b}",
+    "{new} = torch.zeros(3, dtype=torch.float64); {new}.data = {a} * 1",
+    "{new} = {b} + sum([x * x for x in {a}.tolist()])",
+    "{new} = torch.as_tensor(np.cumsum({a}.detach().numpy())) * {b}",
+    "holder.value = {a}.prod().item(); {new} = {b} - holder.value",
+    "with torch.inference_mode(): {new} = {a}.exp()\n{new} = {new}.clone()",
 )
 HEAD = """
 import copy
+import numpy as np
 import torch
+from torch.utils.checkpoint import checkpoint
+class holder:
+    pass
+class Double(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return 2 * x
+    @staticmethod
+    def backward(ctx, gradient):
+        return 2 * gradient
 def make(a, b):
     c = a * 3
     return c.sin() + b
@@ -71,7 +91,7 @@ def run(code, nudged=None):
     return space
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(text=texts())
 def test_the_answer_is_the_truth(tmp_path_factory, text):
     code = program(text, tmp_path_factory.mktemp("random") / "program.py")

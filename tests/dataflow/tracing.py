@@ -16,7 +16,7 @@ from torch.optim.optimizer import register_optimizer_step_post_hook, register_op
 from whygrad.probe.dataflow import Dataflow, PathEnd
 from whygrad.probe.guard import Guard
 from whygrad.probe.journal import Journal
-from whygrad.probe.patches import Patches
+from whygrad.probe.patches import Patches, drop_own_frame
 from whygrad.probe.source import UserCode
 
 
@@ -96,6 +96,9 @@ class Trace:
             self.depth += 1
             try:
                 return self.flow.run(original, module, args, kwargs)
+            except BaseException as error:
+                drop_own_frame(error)
+                raise
             finally:
                 self.depth -= 1
 

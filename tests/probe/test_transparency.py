@@ -326,3 +326,14 @@ def test_torchs_warning_about_an_intermediates_grad_names_the_programs_line(plai
     assert "train.py:6: UserWarning" in plain.stderr
     assert seen.stderr.startswith(plain.stderr)
     assert seen.slugs == ["intermediate-grad"]
+
+
+def test_generators_that_the_program_hands_to_autograd_are_not_used_up(tmp_path):
+    def program():
+        model = nn.Linear(3, 1)
+        gradients = torch.autograd.grad(model(X).sum(), model.parameters())
+        assert len(gradients) == 2
+        model(X).sum().backward(inputs=model.parameters())
+        assert model.weight.grad is not None
+
+    assert watched(tmp_path, program).info.raised is None

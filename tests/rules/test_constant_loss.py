@@ -1,6 +1,6 @@
 """A loss that is no function of the parameters is reported; a surrogate that is constant on purpose is not loud."""
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import pytest
 
@@ -30,7 +30,8 @@ def test_a_loss_that_reaches_no_parameter_is_an_error_at_the_line_that_made_the_
     assert finding.place == line(38)
     assert finding.also == (line(50), line(19))
     assert finding.message == (
-        "the loss depends on no parameter: 0 of 10 backward passes reached `stem.weight` (+1), which `optimizer` holds"
+        "the loss depends on no parameter that is to learn: 0 of 10 backward passes reached `stem.weight` (+1), which "
+        "`optimizer` holds"
     )
 
 
@@ -50,6 +51,15 @@ def test_a_loss_that_cannot_be_differentiated_is_an_error_where_it_was_made():
     assert "backward raised, and `stem.weight` got no gradient" in finding.message
 
 
+def test_what_is_frozen_beside_it_changes_nothing():
+    frozen = adrift("body.weight", 1, path=PathEnd.FROZEN, requires_grad=False)
+
+    (finding,) = run(adrift("stem.weight", 0), frozen)
+
+    assert finding.tensors == ("stem.weight",)
+    assert run(frozen) == []
+
+
 def test_a_model_that_was_never_called_is_no_part_of_the_loss_either():
     assert len(run(adrift("stem.weight", 0, path=PathEnd.UNUSED))) == 1
 
@@ -58,8 +68,6 @@ def test_a_model_that_was_never_called_is_no_part_of_the_loss_either():
     "other",
     [
         adrift("head.weight", 1, path=PathEnd.CUT),  # another rule knows where
-        adrift("head.weight", 1, path=PathEnd.FROZEN),
-        adrift("head.weight", 1, requires_grad=False),
         adrift("head.weight", 1, path=None),
         parameter("head.weight", 1),
         parameter("gate.weight", 1, root="other", optimizers=()),  # the wrong model: what it is to do is not known
@@ -81,6 +89,26 @@ def test_another_exception_is_no_evidence():
 def test_a_program_without_parameters_is_silent():
     assert run() == []
     assert run(info=stopped("does-not-require-grad")) == []
+
+
+def late(*parameters, **fields):
+    facts = replace(stopped("does-not-require-grad", tensor="loss", **fields), steps=57)
+    return run(*parameters, info=facts)
+
+
+def test_a_loss_that_loses_its_gradient_in_mid_run_is_an_error_where_backward_raised():
+    (finding,) = late(parameter("stem.weight", 0))
+
+    assert finding.severity is Severity.ERROR
+    assert finding.tensors == ("loss",)
+    assert finding.place == line(60)
+    assert finding.message.startswith("after 57 steps `loss` does not require grad any more")
+
+
+def test_a_loss_that_lost_its_gradient_for_a_known_reason_is_silent():
+    assert late(parameter("stem.weight", 0), operation="no_grad", changed_at=line(12)) == []
+    assert late(parameter("stem.weight", 0, requires_grad=False)) == []
+    assert late(lost("stem.weight", 0)) == []
 
 
 # -- a value that never changes ----------------------------------------------------------------------------------------

@@ -18,8 +18,8 @@ def test_a_term_that_is_a_copy_is_a_warning_that_names_the_parameters_behind_it(
     assert finding.tensors == ("head.weight", "gate.weight")
     assert finding.place == line(49)
     assert finding.message == (
-        "a term of the loss gives `head.weight` (+1) no gradient, seen in 3 backward passes: `torch.tensor()` copies "
-        "the value of a tensor, not its graph"
+        "a term of the loss gives `head.weight` (+1) no gradient: `torch.tensor()` copies the "
+        "value of a tensor, not its graph"
     )
 
 
@@ -59,6 +59,12 @@ def test_the_switch_of_grad_mode_and_the_way_back_are_places():
     assert back.evidence["inferred"] is True
 
 
+def test_a_number_of_an_earlier_step_is_silent():
+    average = lost_term(1, kind=CutKind.VALUE, operation="item", reentry=asdict(line(44)), inferred=True)
+
+    assert found("detached", [GATE], events=(average,)) == []
+
+
 @pytest.mark.parametrize(
     "teacher",
     [outsider("teacher.weight", 1), parameter("teacher.weight", 1, requires_grad=False)],
@@ -67,9 +73,13 @@ def test_a_term_of_what_nothing_trains_is_silent(teacher):
     assert found("detached", [teacher], events=(lost_term(1),)) == []
 
 
-def test_parameters_without_any_gradient_are_said_once():
+def test_a_line_that_keeps_parameters_from_any_gradient_is_said_once():
     gone = lost("gate.bias", 2)
+    events = (lost_term(1, 2), lost_term(1, number=60))
 
-    findings = found("detached", [GATE, gone], [cut(2, CutKind.COPY, "tensor", 49)], events=(lost_term(1, 2),))
+    findings = found("detached", [GATE, gone], [cut(2, CutKind.COPY, "tensor", 49)], events=events)
 
-    assert [finding.tensors for finding in findings] == [("gate.bias",), ("gate.weight",)]
+    assert [(finding.tensors, finding.place) for finding in findings] == [
+        (("gate.bias",), line(49)),
+        (("gate.weight",), line(60)),
+    ]

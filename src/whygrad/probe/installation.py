@@ -83,18 +83,10 @@ def _patch_autograd(session: Session, patches: Patches) -> None:
     wrap = session.guard.wrap
 
     def roots_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[torch.Tensor, ...]:
-        tensors = args[0] if args else kwargs.get("tensors", kwargs.get("outputs", ()))
-        if isinstance(tensors, torch.Tensor):
-            return (tensors,)
-        return tuple(t for t in tensors if isinstance(t, torch.Tensor))
-
-    def inputs_of(asked: Any) -> tuple[torch.Tensor, ...] | None:
-        if asked is None:
-            return None
-        return (asked,) if isinstance(asked, torch.Tensor) else tuple(t for t in asked if isinstance(t, torch.Tensor))
+        return _tensors(args[0] if args else kwargs.get("tensors", kwargs.get("outputs"))) or ()
 
     def before(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        session.training.before_backward(roots_of(args, kwargs), inputs_of(kwargs.get("inputs")))
+        session.training.before_backward(roots_of(args, kwargs), _tensors(kwargs.get("inputs")))
 
     def after(args: tuple[Any, ...], kwargs: dict[str, Any], _result: Any) -> None:
         session.training.after_backward(_here(session), roots_of(args, kwargs))
@@ -103,12 +95,21 @@ def _patch_autograd(session: Session, patches: Patches) -> None:
 
     def before_grad(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         asked = args[1] if len(args) > 1 else kwargs.get("inputs")
-        session.tracer.note_backward(roots_of(args, kwargs), inputs_of(asked), returns=True)
+        session.tracer.note_backward(roots_of(args, kwargs), _tensors(asked), returns=True)
 
-    def count_grad_call(_args: Any, _kwargs: Any, _result: Any) -> None:
-        session.training.grad_calls += 1
+    def count_grad_call(args: tuple[Any, ...], kwargs: dict[str, Any], _result: Any) -> None:
+        training = session.training
+        training.grad_calls += 1
+        session.journal.note_pass(roots_of(args, kwargs), _here(session), training.steps, walk=session.tracer.active)
 
     patches.observe(torch.autograd, "grad", wrap("backward", before_grad), wrap("backward", count_grad_call))
+
+
+def _tensors(given: Any) -> tuple[torch.Tensor, ...] | None:
+    """Return the tensors of an argument; None for a generator, which looking at would use up."""
+    if isinstance(given, torch.Tensor):
+        return (given,)
+    return tuple(t for t in given if isinstance(t, torch.Tensor)) if isinstance(given, tuple | list) else None
 
 
 def _patch_optimizers(session: Session, patches: Patches) -> None:

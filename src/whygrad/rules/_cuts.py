@@ -12,7 +12,7 @@ from whygrad.rules._events import place_in
 from whygrad.rules._paths import cut_off, is_without_gradient, numbers, watched
 from whygrad.rules._raised import NO_GRADIENT, raised_for
 from whygrad.rules._select import holder, names
-from whygrad.rules._text import counted, named, passes
+from whygrad.rules._text import counted, named
 
 FOLLOWS = (
     *("unused-parameter", "unreached-parameter", "zero-gradient", "vanishing-gradient", "constant-loss"),
@@ -42,21 +42,25 @@ def is_checkpoint(cut: Cut) -> bool:
 
 
 def cut_findings(evidence: Evidence, case: Case) -> Iterator[Finding]:
-    """Yield one finding for each function in which paths are cut, and one for each term of the loss that is cut."""
-    stopped = cut_off(evidence)
+    """Yield one finding for each function in which paths are cut, and one for each further term of the loss."""
     found: dict[tuple[object, ...], list[tuple[Parameter, Cut]]] = {}
+    stopped = cut_off(evidence)
     for parameter, cut in stopped:
         if case.is_mine(cut):
             place = case.line(cut)
             where = ("", "") if place is None else (place.file, place.function)
             found.setdefault((cut.kind, *where), []).append((parameter, cut))
     yield from (_of_parameters(evidence, case, members) for members in found.values())
-    known = {parameter.id for parameter, _ in stopped}
+    said = {_line_number(case.line(cut)) for _, cut in stopped}
     for event in evidence.events_of(_LOST_TERM):
-        cut = _cut_in(event)
-        parameters = [p for p in _learning(evidence, event) if p.id not in known]
-        if case.is_mine(cut) and parameters:
-            yield _of_term(case, cut, event, parameters)
+        cut, parameters = _cut_in(event), _learning(evidence, event)
+        repeated = _line_number(case.line(cut)) in said
+        if case.is_mine(cut) and parameters and not repeated and not _is_carried(cut):
+            yield _of_term(case, cut, parameters)
+
+
+def _line_number(place: Place | None) -> tuple[str, int] | None:
+    return None if place is None else (place.file, place.line)
 
 
 # -- parameters without a gradient -------------------------------------------------------------------------------------
@@ -140,7 +144,15 @@ def _learning(evidence: Evidence, event: Event) -> list[Parameter]:
     return [p for p in evidence.parameters if p.id in wanted and p.requires_grad and p.optimizers]
 
 
-def _of_term(case: Case, cut: Cut, event: Event, parameters: Sequence[Parameter]) -> Finding:
+def _is_carried(cut: Cut) -> bool:
+    """Return whether a number comes back further up in a loop: it is one of an earlier step, a mere number by now."""
+    left, back = cut.place, cut.reentry
+    if left is None or back is None:
+        return False
+    return (left.file, left.function) == (back.file, back.function) and back.line < left.line
+
+
+def _of_term(case: Case, cut: Cut, parameters: Sequence[Parameter]) -> Finding:
     """Return the finding about a term; a detach() on a whole term is hardly an accident."""
     known = dict.fromkeys((case.line(cut), cut.place, cut.mode_at, cut.reentry))
     places = tuple(place for place in known if place is not None)
@@ -149,8 +161,7 @@ def _of_term(case: Case, cut: Cut, event: Event, parameters: Sequence[Parameter]
         severity=Severity.INFO if cut.kind is CutKind.DETACH else Severity.WARNING,
         tensors=names(parameters),
         place=places[0] if places else None,
-        message=f"a term of the loss gives {named(names(parameters))} no gradient, seen in {passes(event.count)}: "
-        f"{case.what(cut)}",
+        message=f"a term of the loss gives {named(names(parameters))} no gradient: {case.what(cut)}",
         fix=case.fix(cut),
         evidence={**numbers(parameters), "operation": cut.operation, "inferred": cut.inferred},
         also=places[1:],

@@ -7,6 +7,7 @@ from whygrad.model import Finding, Place, Raised, Severity
 from whygrad.rules._text import named
 
 NO_GRADIENT = "does-not-require-grad"  # the loss does not require grad
+GRAD_SWITCHES = ("no_grad", "set_grad_enabled", "inference_mode")  # `Raised.operation` where one of them did it
 EMPTY_OPTIMIZER = "empty-parameter-list"
 DDP_UNUSED = "ddp-unused"  # DistributedDataParallel waits for a gradient
 

@@ -1,4 +1,4 @@
-"""the loss depends on no parameter: 0 of 30 backward passes reached `stem.weight` (+7), which `optimizer` holds.
+"""the loss depends on no parameter that is to learn: 0 of 30 backward passes reached `stem.weight` (+7).
 
 ## What it looks for
 
@@ -19,6 +19,7 @@ may be detached, weights move, and nothing is minimised.
 
 Backward passes whose graph reached a parameter that an optimizer holds (none of at least three, or none before the
 exception), where the parameters are not frozen and no cut was found on their way: otherwise another rule says which.
+A loss that loses its gradient in the course of the run makes backward raise, and is reported where that happened.
 The place is the line that made the constant, where the traced steps saw it, else that of the loss or of backward.
 
 The value of the loss at every step: exactly equal over at least ten steps while gradients and updates are not zero and
@@ -85,14 +86,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from whygrad.evidence import Evidence
-from whygrad.model import Finding, Optimizer, Parameter, PathEnd, Place, Severity, Step
+from whygrad.model import Finding, Optimizer, Parameter, PathEnd, Place, Raised, Severity, Step
 from whygrad.rules._base import rule
 from whygrad.rules._events import place_in
 from whygrad.rules._paths import is_without_gradient
-from whygrad.rules._raised import NO_GRADIENT, raised_for
+from whygrad.rules._raised import GRAD_SWITCHES, NO_GRADIENT, raised_finding, raised_for, subject
 from whygrad.rules._select import has_moved, held_by, names
 from whygrad.rules._sizes import median
-from whygrad.rules._text import at, named, number, passes
+from whygrad.rules._text import at, counted, named, number, passes
 
 _SLUG = "constant-loss"
 _MIN_PASSES = 3
@@ -111,10 +112,12 @@ _DISCONNECTED = (PathEnd.IGNORED, PathEnd.UNUSED)
 )
 def check(evidence: Evidence) -> Iterator[Finding]:
     """Yield a finding for a loss that reaches nothing, or one for each optimizer whose loss never changes."""
-    missed = _missed(evidence)
+    missed, raised = _missed(evidence), raised_for(evidence, NO_GRADIENT)
     if missed:
         yield _disconnected(evidence, missed)
         return
+    if raised is not None and raised.operation not in GRAD_SWITCHES:
+        yield from _turned(evidence, raised)
     for optimizer in evidence.optimizers:
         steps = [step for step in evidence.steps if step.optimizer == optimizer.id]
         if _is_constant(steps):
@@ -129,11 +132,11 @@ def _missed(evidence: Evidence) -> list[Parameter]:
     info = evidence.info
     if raised_for(evidence, NO_GRADIENT) is None and (info.raised is not None or info.backwards < _MIN_PASSES):
         return []
-    meant = [p for p in evidence.parameters if (p.optimizers or not evidence.optimizers) and not p.stale]
-    open_ones = [p for p in meant if p.requires_grad]
-    lost = [p for p in open_ones if p.path in _DISCONNECTED and is_without_gradient(p) and not has_moved(evidence, p)]
+    held = [p for p in evidence.parameters if (p.optimizers or not evidence.optimizers) and not p.stale]
+    meant = [parameter for parameter in held if parameter.requires_grad]
+    lost = [p for p in meant if p.path in _DISCONNECTED and is_without_gradient(p) and not has_moved(evidence, p)]
     elsewhere = any(p.reached and (p.registered or p.optimizers) for p in evidence.parameters)
-    return lost if len(lost) == len(open_ones) == len(meant) and not elsewhere else []
+    return lost if len(lost) == len(meant) and not elsewhere else []
 
 
 def _disconnected(evidence: Evidence, missed: Sequence[Parameter]) -> Finding:
@@ -149,7 +152,7 @@ def _disconnected(evidence: Evidence, missed: Sequence[Parameter]) -> Finding:
         severity=Severity.ERROR,
         tensors=names(missed),
         place=places[0] if places else None,
-        message=f"the loss depends on no parameter: {seen}{held}",
+        message=f"the loss depends on no parameter that is to learn: {seen}{held}",
         fix=(
             f"Compute the loss from what the model returns; what is made{at(places[0] if places else None)} does not "
             "depend on it"
@@ -176,6 +179,22 @@ def _lines_of_loss(evidence: Evidence) -> list[Place]:
 
 def _last_uses(missed: Sequence[Parameter]) -> tuple[Place, ...]:
     return tuple(dict.fromkeys(parameter.ends_at for parameter in missed if parameter.ends_at is not None))
+
+
+def _turned(evidence: Evidence, raised: Raised) -> Iterator[Finding]:
+    """Yield the finding about a loss that could be differentiated until the program raised."""
+    learned = [p for p in evidence.parameters if p.optimizers and p.requires_grad and p.gradient_steps]
+    if not learned:
+        return
+    steps = counted(evidence.info.steps, "step")
+    yield raised_finding(
+        _SLUG,
+        raised,
+        raised.made_at,
+        f"after {steps} {subject(raised)} does not require grad any more: a branch made it of constants, or grad mode "
+        "was switched off since",
+        "Where a batch has nothing to learn from, skip it or return `0.0 * output.sum()`; see that grad mode is on",
+    )
 
 
 # -- a loss that never changes -----------------------------------------------------------------------------------------

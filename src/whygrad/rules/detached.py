@@ -3,7 +3,8 @@
 ## What it looks for
 
 Parameters that were to learn, whose path to the loss is cut by an operation that takes a value out of the graph:
-`detach()`, `.data`, `.item()`, `.tolist()`, `numpy()`, `torch.tensor(x)`, `nn.Parameter(x)`, a copy.
+`detach()`, `.data`, `.item()`, `.tolist()`, `numpy()`, `torch.tensor(x)`, `nn.Parameter(x)`, a copy, or a gradient that
+`autograd.grad` returned without `create_graph=True`. And terms of the loss that are cut as a whole.
 
 ## Why it does not learn
 
@@ -24,6 +25,10 @@ A stop-gradient is everyday practice and never reported while another path bring
 lies behind it (a target network, a teacher), or where its value moves without an optimizer (a moving average). It is an
 info for what runs in eval mode, or was loaded with `load_state_dict`, while the rest trains. Of several cuts on one
 way, the nearest to the parameter is the one to look at.
+
+A term of the loss that depends on parameters by value and is no longer in the graph (`loss + 0.1 * penalty.item()`)
+changes what is printed and nothing else. It is a warning although its parameters learn by other terms, and an info if
+the term was given a `detach()` of its own. A number that comes from an earlier step is no such term.
 
 A program that ended with "Can't call numpy() on Tensor that requires grad" is reported too: the array would be cut off.
 

@@ -20,7 +20,10 @@ steps at which it had a gradient (none).
 
 Teachers, target networks and features are computed under `no_grad` on purpose: nothing is said while another path
 brings the parameter a gradient, where no optimizer holds it, or where its value moves without an optimizer. It is an
-info for what runs in eval mode, or was loaded with `load_state_dict`, while the rest trains.
+info for what runs in eval mode, or was loaded with `load_state_dict`, while the rest trains. A whole term of the loss
+that was computed while grad mode was off has no effect; that is a warning, whatever else its parameters learn from.
+
+After the traced steps a switch is seen when backward raises because of it.
 
 ## Example
 
@@ -82,12 +85,11 @@ from whygrad.evidence import Evidence
 from whygrad.model import Cut, CutKind, Finding, Raised, Severity
 from whygrad.rules._base import rule
 from whygrad.rules._cuts import FOLLOWS, Case, cut_findings, is_checkpoint
-from whygrad.rules._raised import NO_GRADIENT, raised_finding, raised_for, subject
+from whygrad.rules._raised import GRAD_SWITCHES, NO_GRADIENT, raised_finding, raised_for, subject
 from whygrad.rules._text import at
 
 _SLUG = "no-grad-region"
 _INFERENCE = "inference-tensor"
-_SWITCHES = ("no_grad", "set_grad_enabled", "inference_mode")
 _FOR_A_WHILE = "Switch grad mode off with `with torch.no_grad():` around what needs it, which switches it on again"
 
 
@@ -105,7 +107,7 @@ def check(evidence: Evidence) -> Iterator[Finding]:
     inference, unseen = raised_for(evidence, _INFERENCE), raised_for(evidence, NO_GRADIENT)
     if inference is not None:
         yield _of_inference(inference)
-    if unseen is not None and unseen.operation in _SWITCHES and not found:
+    if unseen is not None and unseen.operation in GRAD_SWITCHES and not found:
         yield _of_mode(unseen)
 
 

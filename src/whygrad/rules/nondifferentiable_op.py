@@ -17,7 +17,8 @@ or of `.long()` does not require grad, so the path is cut and `.grad` stays None
 In the traced steps: the operations that depend on a parameter, that the loss depends on, and whose result is no
 function that can be differentiated. Over the whole run: no gradient by any path in any step, or a gradient that was
 exactly zero in every recorded step (of at least three). A parameter that gets a gradient by another path (the gate
-values of a mixture of experts, a straight-through estimator, REINFORCE) is not reported.
+values of a mixture of experts, a straight-through estimator, REINFORCE) is not reported. A whole term of the loss that
+such an operation cuts (an accuracy that is added to it) has no effect; that is a warning.
 
 ## Example
 

@@ -214,6 +214,7 @@ class Dataflow(TorchFunctionMode):
         finally:
             if aside and self._observer.active:
                 put_at_bottom(self)
+                self._journal.resume()
         if self._observer.is_watching() and (aside or isinstance(module, torch.jit.ScriptModule)):
             self._observer.guarded(self._note_opaque, module, (args, kwargs), result, torch.is_grad_enabled())
         return result

@@ -55,7 +55,7 @@ class Explanation:
 
     def lost_terms(self) -> list[tuple[Cut, list[torch.Tensor]]]:
         """Return the cuts of terms of the loss that give no gradient, with the parameters nearest to each."""
-        links: Links = {n: n.guessed for n in self._window.entries if n.guessed}
+        links: Links = {n: n.guessed for n in self._window.guesses}
         found = text_links(self._window.exits, (), self._window.entries)
         terms = lost_terms(self._window, self._roots, {**links, **found})
         places: dict[object, tuple[Cut, dict[int, torch.Tensor]]] = {}
@@ -132,7 +132,7 @@ class Explanation:
     def _ever_wider(self, nodes: list[Node]) -> Iterable[Flow]:
         """Yield the flow along links that were seen, then with equal numbers, then with links from source text."""
         yield self._flow
-        links: Links = {n: n.guessed for n in self._window.entries if n.guessed}
+        links: Links = {n: n.guessed for n in self._window.guesses}
         if links:
             yield Flow(self._roots, links)
         for _ in range(_MAX_ROUND_TRIPS):

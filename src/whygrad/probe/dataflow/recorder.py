@@ -18,6 +18,7 @@ from whygrad.probe.dataflow.nodes import Cleared, Node
 from whygrad.probe.dataflow.operations import FREEZE, FRESH_LEAF, Effect, Operation, Takes
 from whygrad.probe.dataflow.spots import Spot, Spots
 from whygrad.probe.dataflow.switches import UNSEEN, GradSwitches, Switch
+from whygrad.probe.dataflow.values import Found
 from whygrad.probe.dataflow.weak import TensorTable
 from whygrad.probe.dataflow.window import Window, is_floating, is_leaf
 from whygrad.probe.graph import reached_leaves
@@ -40,14 +41,15 @@ class _Inputs:
     tensors: list[torch.Tensor]
     nodes: list[Node | None]
     connected: list[bool]  # requires_grad
-    exact: Sequence[Node] = ()  # values that left torch, by identity
-    guessed: Sequence[Node] = ()  # by equal numbers
-    may_come_back: bool = False  # an argument may have been computed from a value that left torch
+    values: Found[Node]
 
     @property
     def depend(self) -> bool:
         """Return whether anything here depends on a tensor that requires grad."""
-        return bool(self.exact or self.guessed) or any(node is not None for node in self.nodes)
+        return bool(self.values.exact or self.values.guessed) or any(node is not None for node in self.nodes)
+
+
+_NOTHING: Found[Node] = Found()
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +94,9 @@ class Recorder:
     def _compute(
         self, operation: Operation, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any, grad: bool
     ) -> None:
-        inputs = self._inputs(_taken(operation, args), kwargs)
-        if not (inputs.depend or inputs.may_come_back):
+        targets = _targets(operation, args, kwargs, result)
+        inputs = self._inputs(_taken(operation, args), kwargs, targets)
+        if not (inputs.depend or inputs.values.unknown):
             sources = inputs.tensors[operation.overwrites :]
             if not operation.leaves_empty and all(tensor in self.window.seen for tensor in sources):
                 self.window.note_seen(tensors_in(result))
@@ -102,37 +105,38 @@ class Recorder:
                     self.window.node_of(tensor)  # a leaf is made: now its line is known
             return
         self._add_constants(inputs)
-        entry = inputs.may_come_back or bool(inputs.exact)
-        callers = entry or operation.effect in (Effect.DETACH, Effect.DATA)  # about to leave torch, often
+        callers = inputs.values.unknown or operation.effect in (
+            Effect.DETACH,
+            Effect.DATA,
+        )  # about to leave torch, often
         act = _Act(operation, inputs, self._spots.here(callers=callers), self._off(grad))
-        targets = _targets(operation, args, kwargs, result)
         if targets:
             overwrites = operation.overwrites or (operation.name == "setitem" and is_whole(args[1]))
             made = [node for target in targets if (node := self._write(act, target, overwrites)) is not None]
         else:
             made = self._results(act, tensors_in(result))
-        if entry:
+        if inputs.values.unknown:
             self.window.entries += made
+        if inputs.values.guessed:
+            self.window.guesses += made
         if operation.effect is not Effect.GRADIENT:
             self._count_uses(inputs, act.spot, result)
 
     def _off(self, grad: bool) -> Switch | None:
         return None if grad else self._switches.off or UNSEEN
 
-    def _inputs(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Inputs:
+    def _inputs(self, args: tuple[Any, ...], kwargs: dict[str, Any], written: Sequence[torch.Tensor] = ()) -> _Inputs:
         tensors: list[torch.Tensor] = []
         others: list[Any] = []
         for value in args:
             gather(value, tensors, others)
         for value in kwargs.values():
             gather(value, tensors, others)
-        nodes = [self.window.node_of(tensor) for tensor in tensors]
-        inputs = _Inputs(tensors, nodes, [tensor.requires_grad for tensor in tensors])
+        targets = {id(tensor) for tensor in written}
+        nodes = [self.window.node_of(tensor, before_write=id(tensor) in targets) for tensor in tensors]
+        connected = [tensor.requires_grad for tensor in tensors]
         values = self.window.values
-        if values:
-            inputs.exact, inputs.guessed = values.find(others)
-            inputs.may_come_back = values.may_come_back(others)
-        return inputs
+        return _Inputs(tensors, nodes, connected, values.find(others) if values else _NOTHING)
 
     def _add_constants(self, inputs: _Inputs) -> None:
         for index, tensor in enumerate(inputs.tensors):
@@ -163,7 +167,8 @@ class Recorder:
         sources = [(tensor, node) for tensor, node in pairs if tensor is not target and node is not None]
         requires_grad = target.requires_grad
         held = requires_grad and is_leaf(target)
-        if not (sources or inputs.exact or inputs.guessed or inputs.may_come_back) and (held or old is None):
+        found = inputs.values
+        if not (sources or found.exact or found.guessed or found.unknown) and (held or old is None):
             return None  # a start value, or an update by numbers
         kept = [old] if old is not None and not overwrites else []
         live = [node for node in kept if node.requires_grad]
@@ -172,14 +177,14 @@ class Recorder:
         node = Node(
             act.operation,
             act.spot,
-            parents=_unique(*kept, *(node for _, node in sources), *inputs.exact),
+            parents=_unique(*kept, *(node for _, node in sources), *inputs.values.exact),
             live=_unique(*live) if requires_grad else (),
             requires_grad=requires_grad,
             floating=is_floating(target),
             size=target.numel(),
             switch=act.switch,
             replaced=old if overwrites else None,
-            guessed=tuple(inputs.guessed),
+            guessed=tuple(inputs.values.guessed),
             held_by_leaf=held,
         )
         self.window.bind(target, self.window.add(node))
@@ -214,7 +219,7 @@ class Recorder:
             self.window.bind(tensor, self.window.add(node))
 
     def _count_uses(self, inputs: _Inputs, spot: Spot, result: Any) -> None:
-        leaves = [t for t, grad in zip(inputs.tensors, inputs.connected, strict=False) if grad and is_leaf(t)]
+        leaves = [tensor for tensor in inputs.tensors if tensor.requires_grad and is_leaf(tensor)]
         if not leaves:
             return
         in_module = self._in_module()
@@ -263,7 +268,7 @@ class Recorder:
 
 def _result_node(act: _Act, size: int, requires_grad: bool, floating: bool, fresh: bool) -> Node:
     inputs = act.inputs
-    parents = _unique(*(node for node in inputs.nodes if node is not None), *inputs.exact)
+    parents = _unique(*(node for node in inputs.nodes if node is not None), *inputs.values.exact)
     live: tuple[Node, ...] = ()
     if requires_grad and not fresh:
         pairs = zip(inputs.nodes, inputs.connected, strict=True)
@@ -277,7 +282,7 @@ def _result_node(act: _Act, size: int, requires_grad: bool, floating: bool, fres
         floating=floating,
         size=size,
         switch=act.switch,
-        guessed=tuple(inputs.guessed),
+        guessed=tuple(inputs.values.guessed),
         held_by_leaf=fresh,
     )
 

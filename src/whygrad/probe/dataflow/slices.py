@@ -7,11 +7,12 @@ statements and stays inside one function, except that attributes of `self` are s
 from __future__ import annotations
 
 import ast
+import copy
 import functools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from types import CodeType
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from whygrad.probe.source import Site, span, syntax_tree
 
@@ -19,6 +20,11 @@ _FILLING = {"append", "appendleft", "extend", "insert", "update", "setdefault", 
 _END = 1_000_000
 _RETURNED = "return"  # stands among the names for what a function gives back
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
+_SCOPES = (
+    *(ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.Lambda),
+    *(ast.FunctionDef, ast.AsyncFunctionDef),
+)
+_T = TypeVar("_T", bound=ast.AST)
 
 
 class Span(NamedTuple):
@@ -127,11 +133,12 @@ def _scope(code: CodeType) -> _Scope:
     tree = syntax_tree(code.co_filename)
     if tree is None:
         return _Scope((), {})
-    own, owner = _function_of(tree, code)
+    function, owner = _function_of(tree, code)
+    own = _with_scopes_apart(function)
     expressions = {_span(n): n for n in ast.walk(own) if isinstance(n, ast.expr)}
     statements = list(_statements(own))
     for method in owner.body if owner is not None else ():
-        if isinstance(method, ast.FunctionDef | ast.AsyncFunctionDef) and method is not own:
+        if isinstance(method, ast.FunctionDef | ast.AsyncFunctionDef) and method is not function:
             statements += _as_seen_from_outside(method)
     return _Scope(tuple(statements), expressions)
 
@@ -162,8 +169,31 @@ def _as_seen_from_outside(method: ast.FunctionDef | ast.AsyncFunctionDef) -> Ite
     def own(names: frozenset[str]) -> frozenset[str]:
         return frozenset(name if name.startswith("self.") else f"{method.name}:{name}" for name in names)
 
-    for statement in _statements(method):
+    for statement in _statements(_with_scopes_apart(method)):
         yield _Statement(statement.span, own(statement.puts), own(statement.takes))
+
+
+def _with_scopes_apart(function: _T) -> _T:
+    """Return a copy in which the names of comprehensions, lambdas and inner functions differ from all others."""
+    copied = copy.deepcopy(function)
+    inner = [node for node in ast.walk(copied) if isinstance(node, _SCOPES) and node is not copied]
+    for scope in reversed(inner):  # the innermost first
+        bound = _bound_in(scope)
+        for node in ast.walk(scope):
+            if isinstance(node, ast.Name) and node.id in bound:
+                node.id = f"{node.id}@{scope.lineno}:{scope.col_offset}"
+    return copied
+
+
+def _bound_in(scope: ast.AST) -> set[str]:
+    if isinstance(scope, ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp):
+        return {name for generator in scope.generators for name in _targets(generator.target)}
+    taken = {node.arg for node in ast.walk(scope) if isinstance(node, ast.arg)}
+    if isinstance(scope, ast.Lambda):
+        return taken
+    given = {n.id for n in ast.walk(scope) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    outer = {name for n in ast.walk(scope) if isinstance(n, ast.Nonlocal | ast.Global) for name in n.names}
+    return (taken | given) - outer
 
 
 def _statements(function: ast.AST) -> Iterator[_Statement]:

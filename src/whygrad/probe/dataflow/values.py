@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 _N = TypeVar("_N")
@@ -13,6 +14,15 @@ _MAX_HELD = 20_000  # objects
 _MAX_ITEMS = 1024  # of a list or array, remembered one by one
 _MAX_BASES = 8  # views of views of an array
 _SMALL = range(-5, 257)  # CPython has one object for each of these
+
+
+@dataclass(frozen=True, slots=True)
+class Found(Generic[_N]):
+    """The nodes of values that left torch, among the arguments of a call."""
+
+    exact: Sequence[_N] = ()  # the same object
+    guessed: Sequence[_N] = ()  # an equal number
+    unknown: bool = False  # another argument may have been computed from such a value
 
 
 class Values(Generic[_N]):
@@ -43,18 +53,26 @@ class Values(Generic[_N]):
         for number in _numbers_of_array(value):
             self._numbers[number] = node
 
-    def find(self, candidates: Iterable[Any]) -> tuple[list[_N], list[_N]]:
-        """Return the nodes of the arguments that are values which left torch: by identity, and by equal numbers."""
+    def find(self, candidates: Iterable[Any]) -> Found[_N]:
+        """Return what is known of values that a call took."""
         exact: list[_N] = []
         guessed: list[_N] = []
+        unknown = False
         for value in candidates:
             node = self._identical(value)
+            equal = [] if node is not None else self._equal(value)
             if node is not None:
                 exact.append(node)
-                continue
-            numbers = [n for n in (_distinctive(value),) if n is not None] or _numbers_of_array(value)
-            guessed += [self._numbers[number] for number in numbers if number in self._numbers]
-        return exact, guessed
+            elif equal:
+                guessed += equal
+            else:
+                unknown |= self._any and (type(value) is not int or self._integers)
+        return Found(exact, guessed, unknown)
+
+    def _equal(self, value: Any) -> list[_N]:
+        number = _distinctive(value)
+        numbers = _numbers_of_array(value) if number is None else [number]
+        return [self._numbers[number] for number in numbers if number in self._numbers]
 
     def _identical(self, value: Any) -> _N | None:
         for _ in range(_MAX_BASES):
@@ -65,10 +83,6 @@ class Values(Generic[_N]):
                 break
             value = getattr(value, "base", None)
         return None
-
-    def may_come_back(self, candidates: Iterable[Any]) -> bool:
-        """Return whether an argument could have been computed from a value that left torch."""
-        return self._any and any(type(c) is not int or self._integers for c in candidates)
 
 
 def is_numpy(value: object) -> bool:
@@ -116,6 +130,8 @@ def _numbers_of_array(value: Any) -> list[float]:
 
 def _distinctive(value: Any) -> float | None:
     """Return a number that is not equal to another one by chance: one with many digits."""
+    if is_numpy(value) and getattr(value, "shape", None) == ():
+        value = value.item()
     if not isinstance(value, float):
         return None
     number = float(value)

@@ -30,6 +30,7 @@ class Window:
     seen: TensorTable[None] = field(default_factory=TensorTable)  # made from nothing that requires grad
     values: Values[Node] = field(default_factory=Values)
     entries: list[Node] = field(default_factory=list)  # could have taken a value that left torch
+    guesses: list[Node] = field(default_factory=list)  # took a number equal to one that did
     exits: list[Node] = field(default_factory=list)
     passes: list[Pass] = field(default_factory=list)
     reached: TensorTable[list[Pass]] = field(default_factory=TensorTable)
@@ -72,8 +73,13 @@ class Window:
 
     # -- from a tensor to its node ----------------------------------------------------------------------------------
 
-    def node_of(self, tensor: torch.Tensor) -> Node | None:
-        """Return the node of a tensor's present value; None if it depends on nothing that requires grad."""
+    def node_of(self, tensor: torch.Tensor, *, before_write: bool = False) -> Node | None:
+        """Return the node of a tensor's present value; None if it depends on nothing that requires grad.
+
+        Args:
+            tensor: Any tensor.
+            before_write: It has just been written in place, and the value before that is wanted.
+        """
         known = self.tensors.get(tensor)
         written = self.memory.writes(tensor, -1 if known is None else known.number)
         if written:
@@ -82,7 +88,7 @@ class Window:
             same = self.memory.same(tensor)
             if same is not None:  # Variable(t), torch.Tensor(t): made unseen, on the same memory
                 return self._other_name(tensor, same)
-        if tensor.requires_grad and (known is None or not known.requires_grad):
+        if tensor.requires_grad and (known is None or not (known.requires_grad or before_write)):
             return self._unseen(tensor, known)
         return known
 
