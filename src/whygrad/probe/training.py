@@ -210,13 +210,9 @@ class Training:
             chosen = measured(self._session.parameters.alive(), tracked)
             self._session.recorder.gradients(self.steps, chosen)
         if self._session.tracer.active:
-            asked = [entry for entry in self._session.parameters.alive() if self._is_asked(entry, tracked)]
-            self._session.guard.run("paths", merge_paths, self._session, asked)
+            # of all, not only of what this optimizer holds: the next one may step on the same backward pass
+            self._session.guard.run("paths", merge_paths, self._session, self._session.parameters.alive())
             self._session.guard.run("paths", note_lost_terms, self._session)
-
-    @staticmethod
-    def _is_asked(entry: Tracked, tracked: TrackedOptimizer) -> bool:
-        return not entry.optimizers or tracked.id in entry.optimizers
 
     def _link(self, held: list[torch.Tensor], tracked: TrackedOptimizer) -> None:
         for tensor in held:
