@@ -23,6 +23,7 @@ def said(kind, operation, **fields):
         (CutKind.VALUE, "array", "`numpy()` takes"),
         (CutKind.COPY, "tensor", "`torch.tensor()` copies the value of a tensor, not its graph"),
         (CutKind.COPY, "nn.Parameter", "`nn.Parameter()` copies"),
+        (CutKind.COPY, "data", "`copy.deepcopy()` copies"),
         (CutKind.OVERWRITTEN, "data=", "`.data = ...` writes the value over another tensor, past the graph"),
         (CutKind.OVERWRITTEN, "copy_", "`copy_()` writes"),
         (CutKind.VALUE, "", "`value()` takes"),

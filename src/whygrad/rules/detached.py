@@ -117,6 +117,8 @@ _WRITES = {"data=": ".data = ..."}
 _NAMES = {
     **{name: f"torch.{name}" for name in ("tensor", "as_tensor", "asarray", "from_numpy", "full", "full_like")},
     "array": "numpy",
+    "data": "copy.deepcopy",  # which reads it on the way
+    "deepcopy": "copy.deepcopy",
     "requires_grad": "requires_grad_",
 }
 

@@ -86,6 +86,7 @@ from whygrad.evidence import Evidence
 from whygrad.model import Finding, Optimizer, Parameter, Severity
 from whygrad.rules._base import rule
 from whygrad.rules._select import has_moved, holder, is_stepped, names, optimizers_of
+from whygrad.rules._source import buries_a_leaf
 from whygrad.rules._text import named, passes, shared_parts
 
 _SLUG = "not-in-optimizer"
@@ -115,7 +116,8 @@ def check(evidence: Evidence) -> Iterator[Finding]:
 def _is_missed(parameter: Parameter) -> bool:
     reached = parameter.reached if parameter.walked else parameter.gradient_steps
     meant = parameter.registered or (parameter.held_in == "variable" and parameter.made_at is not None)
-    return meant and parameter.requires_grad and not parameter.optimizers and reached >= _MIN_PASSES
+    learns = parameter.requires_grad and reached >= _MIN_PASSES and not buries_a_leaf(parameter.made_at)
+    return meant and learns and not parameter.optimizers
 
 
 def _finding(evidence: Evidence, group: Sequence[Parameter]) -> Finding:
