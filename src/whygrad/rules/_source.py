@@ -40,7 +40,7 @@ def _value(place: Place | None) -> ast.expr | None:
 
 
 def _operands(value: ast.expr) -> list[ast.expr]:
-    """Return the tensors that operators and methods in an expression are applied to, not what they take as arguments."""
+    """Return the tensors that operators and methods in an expression are applied to, without their arguments."""
     found: list[ast.expr] = []
     todo = [value]
     while todo:
