@@ -89,7 +89,7 @@ print("to the error stream", file=sys.stderr)
 
     assert text.splitlines()[:3] == ["to the error stream", "from the thread", "from the exit handler"]
     assert text.splitlines()[3].startswith("whygrad: ")
-    assert "saved .whygrad/train-" in text
+    assert "run .whygrad/train-" in text
 
 
 def test_the_run_lies_in_the_folder_where_the_program_was_started(bench: Bench) -> None:
@@ -98,7 +98,7 @@ def test_the_run_lies_in_the_folder_where_the_program_was_started(bench: Bench) 
     ran = bench.watched("scripts/train.py", options=("--json", "out.json"))
 
     [file] = bench.folder.glob(".whygrad/train-????????T??????-*/rank0.whygrad")
-    assert f"saved {file.parent.relative_to(bench.folder)}\n" in ran.stderr
+    assert f"run {file.parent.relative_to(bench.folder)}\n" in ran.stderr
     assert (bench.folder / ".whygrad" / ".gitignore").read_text() == "*\n"
     assert read_json(bench)["run"]["path"] == str(file.parent)
 
@@ -259,7 +259,7 @@ def test_whygrad_need_not_be_on_the_programs_path(bench: Bench, tmp_path: Path) 
     )
 
     assert ran.stdout == "[]\n"
-    assert "saved " in ran.stderr
+    assert "run " in ran.stderr
 
 
 def test_a_program_that_writes_its_rank_into_the_environment_is_still_the_one_that_speaks(bench: Bench) -> None:

@@ -325,7 +325,7 @@ def test_torchs_warning_about_an_intermediates_grad_names_the_programs_line(plai
     assert plain.stderr.count("UserWarning") == 1
     assert "train.py:6: UserWarning" in plain.stderr
     assert seen.stderr.startswith(plain.stderr)
-    assert seen.slugs == ["intermediate-grad"]
+    assert seen.slugs == ["nonleaf-parameter"]
 
 
 def test_generators_that_the_program_hands_to_autograd_are_not_used_up(tmp_path):

@@ -117,12 +117,18 @@ def _runs_method_of(frame: FrameType, owner: object) -> bool:
     return local_names(frame).get("self") is owner
 
 
+_SNAPSHOTS = frozenset(("locals", "vars", "dir", "eval", "exec"))
+
+
 def local_names(frame: FrameType) -> dict[str, object]:
     """Return a copy of a frame's local names.
 
     Before Python 3.13 `f_locals` of a function is a dict that the frame keeps, and with it every tensor in it, until
-    the function returns; so it is emptied again.
+    the function returns; so it is emptied again. A function that asks for its `locals()` itself holds that very dict:
+    there it is left alone.
     """
+    if _SNAPSHOTS & set(frame.f_code.co_names):
+        return {}
     names = frame.f_locals
     copy = dict(names)
     if frame.f_code.co_flags & 0x1 and type(names) is dict:  # CO_OPTIMIZED: a function, not a module or a class body

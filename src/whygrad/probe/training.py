@@ -12,6 +12,7 @@ import torch
 
 from whygrad.model import Role, Step
 from whygrad.probe.budget import Budget
+from whygrad.probe.events import place_as_dict
 from whygrad.probe.facts import merge_uses, resolve
 from whygrad.probe.graph import reached_leaves
 from whygrad.probe.modules import holder_name
@@ -20,7 +21,7 @@ from whygrad.probe.outputs import version_of
 from whygrad.probe.parameters import Tracked
 from whygrad.probe.paths import merge_paths, note_lost_terms
 from whygrad.probe.recording import measured
-from whygrad.probe.source import Site
+from whygrad.probe.source import Site, place_or_none
 from whygrad.stats.kernel import is_supported, sample_view
 
 if TYPE_CHECKING:
@@ -157,7 +158,9 @@ class Training:
         self._session.journal.note_pass(roots, site, self.steps, walk=self._session.tracer.active)
         root = roots[0] if roots else None
         grad_fn = root.grad_fn.name() if root is not None and root.grad_fn is not None else ""
-        self._session.events.note("backward", self.steps, site, grad_fn=grad_fn, loss=self._loss)
+        traced = self._session.tracer.active and root is not None
+        made = place_as_dict(place_or_none(self._session.tracer.made_at(root))) if traced and root is not None else None
+        self._session.events.note("backward", self.steps, site, grad_fn=grad_fn, loss=self._loss, made_at=made)
         if self._loss is not None and self._loss - self._loss != 0:
             self._session.events.note("nonfinite_loss", self.steps, site, value=str(self._loss))
         for optimizer in self._session.optimizers:
