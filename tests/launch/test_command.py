@@ -12,7 +12,7 @@ from whygrad.launch import command
 from whygrad.launch.options import RunOptions
 from whygrad.launch.target import Kind, Target
 
-OPTIONS = RunOptions(script="train.py", num_args=0, cwd="/work", folder="/work/run")
+OPTIONS = RunOptions(script="train.py", num_args=0, cwd="/home/me", folder="/home/me/run")
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """What counts as a step, and what belongs to it."""
 
+import contextlib
 import math
 
 import torch
@@ -241,3 +242,41 @@ def test_a_step_call_that_is_never_reached_is_found_in_the_source(tmp_path):
     assert event.subject == "lazy"
     assert event.place.code == "lazy.step()"
     assert all(p.optimizers == (0,) for p in evidence.parameters)
+
+
+def test_a_step_that_raises_once_does_not_end_the_counting(tmp_path):
+    class Moody(torch.optim.SGD):
+        calls = 0
+
+        def step(self, closure=None):
+            Moody.calls += 1
+            if Moody.calls == 1:
+                raise MemoryError
+            return super().step(closure)
+
+    def program():
+        model = nn.Linear(3, 1)
+        optimizer = Moody(model.parameters(), lr=0.1)
+        for _ in range(5):
+            optimizer.zero_grad()
+            model(X).sum().backward()
+            with contextlib.suppress(MemoryError):
+                optimizer.step()
+        return model
+
+    assert watched(tmp_path, program).info.steps == 4
+
+
+def test_a_loop_that_only_evaluates_is_not_watched_for_ever(tmp_path, monkeypatch):
+    monkeypatch.setattr("whygrad.probe.training.MAX_WINDOW_S", 0.01)
+
+    def program():
+        model = nn.Linear(3, 1)
+        for _ in range(300):
+            model(X)
+        return model
+
+    evidence = watched(tmp_path, program)
+
+    assert evidence.info.forwards < 300
+    assert any("were not watched throughout" in note for note in evidence.info.notes)

@@ -193,6 +193,7 @@ def _patch_modules(session: Session, patches: Patches) -> None:
         for tensor in args:
             session.parameters.release(tensor)
             session.tracer.release(tensor)
+            session.outputs.release(tensor)
 
     def hold_again(args: tuple[Any, ...], _kwargs: Any, _result: Any) -> None:
         for tensor in args:

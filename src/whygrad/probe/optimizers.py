@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import sys
 import weakref
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from types import FrameType
 
 import torch
 
 from whygrad.model import Optimizer
 from whygrad.probe.assignments import assigned_name
 from whygrad.probe.modules import holder_name
-from whygrad.probe.source import Site, UserCode, place_or_none, span
+from whygrad.probe.source import Site, UserCode, local_names, place_or_none, span
 
 
 @dataclass(slots=True)
@@ -97,6 +99,21 @@ class OptimizerTable:
         """Find the variable that holds an optimizer, from the code that is running."""
         entry = self.get(optimizer)
         entry.name = holder_name(optimizer, self.user) or entry.name
+
+
+_STEP_FILE = torch.optim.Optimizer.profile_hook_step.__code__.co_filename  # of the frames that run `step`
+
+
+def is_within_own_step(optimizer: torch.optim.Optimizer) -> bool:
+    """Return whether the step of an optimizer that begins was called by another step of it."""
+    running = 0
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        code = frame.f_code
+        if code.co_name == "wrapper" and code.co_filename == _STEP_FILE:
+            running += local_names(frame).get("self") is optimizer
+        frame = frame.f_back
+    return running > 1
 
 
 def held_tensors(optimizer: torch.optim.Optimizer) -> list[torch.Tensor]:

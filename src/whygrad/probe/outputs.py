@@ -28,6 +28,7 @@ from whygrad.probe.tracebacks import clean_traceback
 from whygrad.stats.kernel import is_supported, tensor_statistics
 
 _DEPTH = 4  # structures in structures
+_ITEMS = 1024  # of one structure
 Row = tuple[int, torch.Tensor]  # id of the output, its statistics (8,)
 
 
@@ -76,6 +77,7 @@ class OutputRecorder:
 
     def __init__(self, registry: ModuleRegistry, guard: Guard) -> None:
         self.forwards = 0  # calls of root modules with grad enabled
+        self.on_forward: Callable[[], None] = lambda: None  # called at each of them; set by the session
         self._registry = registry
         self._guard = guard
         self._modules: dict[int, TrackedModule] = {}
@@ -133,6 +135,7 @@ class OutputRecorder:
         entry.calls += 1
         entry.training = module.training
         if self.depth == 0 and not _in_backward():
+            self.on_forward()
             self.forwards += 1
             self._registry.note_call(module)
 
@@ -194,6 +197,10 @@ class OutputRecorder:
             output = TrackedOutput(number, module.id, path, number, tuple(tensor.shape), dtype)
             self._outputs[module.id, path] = output
         return output
+
+    def release(self, tensor: torch.Tensor) -> None:
+        """Drop the weak reference to a tensor: `torch.utils.swap_tensors` refuses tensors that have one."""
+        self._window.measured.pop(id(tensor), None)
 
     def close_window(self) -> dict[Role, list[Row]]:
         """End the current step's window and return what was measured in it."""
@@ -257,10 +264,10 @@ def tensors_in(value: Any, path: str = "", depth: int = _DEPTH) -> Iterator[tupl
     elif depth == 0:
         return
     elif isinstance(value, list | tuple):
-        for index, item in enumerate(value):
+        for index, item in enumerate(value[:_ITEMS]):
             yield from tensors_in(item, f"{path}[{index}]", depth - 1)
     elif isinstance(value, dict):
-        for key, item in value.items():
+        for key, item in list(dict.items(value))[:_ITEMS]:  # not the program's own `items`
             yield from tensors_in(item, f"{path}[{key!r}]", depth - 1)
     elif dataclasses.is_dataclass(value) and not isinstance(value, type):
         for name in value.__dataclass_fields__:

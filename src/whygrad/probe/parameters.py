@@ -148,6 +148,7 @@ class ParameterTable:
         What is known of them stays in memory up to a limit; beyond it, only in the run file.
         """
         self._alive = [entry for entry in self._alive if entry.ref() is not None]
+        self._by_id = {id(tensor): entry for entry in self._alive if (tensor := entry.ref()) is not None}
         if len(self._all) - len(self._alive) > MAX_RETIRED:
             self._all = list(self._alive)
 

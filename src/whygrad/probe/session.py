@@ -88,6 +88,7 @@ class Session:
             on_freeze=self.note_frozen,
         )
         self.training = Training(self, Budget(options.overhead, options.every))
+        self.outputs.on_forward = self.training.check_window
         self.notes: list[str] = []
         self.refused: set[str] = set()  # kinds of tensors that have no statistics
         self.began = _clock()

@@ -16,7 +16,7 @@ from whygrad.probe.events import place_as_dict
 from whygrad.probe.facts import merge_uses, resolve
 from whygrad.probe.graph import reached_leaves
 from whygrad.probe.modules import holder_name
-from whygrad.probe.optimizers import TrackedOptimizer, held_tensors, learning_rates
+from whygrad.probe.optimizers import TrackedOptimizer, held_tensors, is_within_own_step, learning_rates
 from whygrad.probe.outputs import version_of
 from whygrad.probe.parameters import Tracked
 from whygrad.probe.paths import merge_paths, note_lost_terms
@@ -177,6 +177,8 @@ class Training:
     def before_step(self, optimizer: torch.optim.Optimizer, has_closure: bool) -> None:
         """Read what the optimizer is about to use, unless a closure computes it inside the step."""
         tracked = self._session.optimizers.get(optimizer)
+        if tracked.depth and not is_within_own_step(optimizer):
+            tracked.depth = 0  # an earlier step raised, and the program went on
         tracked.depth += 1
         if tracked.depth > 1:
             return
