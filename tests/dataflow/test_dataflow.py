@@ -257,7 +257,7 @@ def test_nothing_is_left_behind():
 
 def test_an_error_of_its_own_is_reported_and_the_program_goes_on(monkeypatch):
     trace = Trace()
-    monkeypatch.setattr(type(trace.flow._observer.recorder), "call", lambda *_: 1 / 0)
+    monkeypatch.setattr(type(trace.flow._observer.recorder), "call", lambda *_, **__: 1 / 0)
     m = nn.Linear(4, 2)
     with trace.on():
         m(X).sum().backward()
@@ -273,7 +273,7 @@ def test_an_error_of_its_own_is_reported_and_the_program_goes_on(monkeypatch):
 def test_the_users_interrupt_passes(monkeypatch):
     trace = Trace()
 
-    def interrupt(*_):
+    def interrupt(*_, **__):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(type(trace.flow._observer.recorder), "call", interrupt)

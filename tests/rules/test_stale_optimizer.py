@@ -64,12 +64,17 @@ def twin(name, id, **fields):
     return outsider(name, id, root="module", **fields)
 
 
-def test_an_optimizer_of_the_original_while_its_copy_is_used_is_an_error():
-    given = [original("0.weight", 0), original("2.weight", 1), twin("0.weight", 2), twin("2.weight", 3)]
+def test_an_optimizer_of_the_original_while_its_copy_is_used_is_an_error_about_both():
+    given = [
+        original("a.0", 0, module=""),
+        original("a.2", 1, module=""),
+        twin("b.0", 2, module=""),
+        twin("b.2", 3, module=""),
+    ]
 
     (finding,) = run(*given)
 
-    assert finding.tensors == ("0.weight", "2.weight")
+    assert finding.tensors == ("b.0", "b.2", "a.0", "a.2")
     assert "holds 2 parameters that get no gradient" in finding.message
 
 

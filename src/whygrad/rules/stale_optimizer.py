@@ -90,7 +90,10 @@ _PLACES = 3  # lines where the new parameters are made, of those named beside th
     title="The optimizer holds parameters that the model no longer uses",
     severity=Severity.ERROR,
     since="0.1.0",
-    explains=("not-in-optimizer", "unused-parameter", "unreached-parameter", "missing-zero-grad", "exploding-gradient"),
+    explains=(
+        *("not-in-optimizer", "detached", "unused-parameter", "unreached-parameter"),
+        *("missing-zero-grad", "exploding-gradient"),
+    ),
 )
 def check(evidence: Evidence) -> Iterator[Finding]:
     """Yield one finding for each optimizer that was left with the old parameters."""
@@ -100,11 +103,11 @@ def check(evidence: Evidence) -> Iterator[Finding]:
         stale = [parameter for parameter in held if parameter.stale]
         replaced = _of_same_models(stale, orphans)
         if replaced:
-            yield _finding(optimizer, stale, replaced, "the model has replaced")
+            yield _finding(optimizer, stale, replaced, names(replaced), "the model has replaced")
             continue
         copies = _copies(held, orphans)
         if copies:
-            yield _finding(optimizer, held, copies, "get no gradient")
+            yield _finding(optimizer, held, copies, names((*copies, *held)), "get no gradient")
 
 
 def _is_orphan(parameter: Parameter) -> bool:
@@ -130,7 +133,9 @@ def _look(parameter: Parameter) -> tuple[str, str, tuple[int, ...]]:
     return parameter.module, parameter.attribute, parameter.shape
 
 
-def _finding(optimizer: Optimizer, old: Sequence[Parameter], new: Sequence[Parameter], what: str) -> Finding:
+def _finding(
+    optimizer: Optimizer, old: Sequence[Parameter], new: Sequence[Parameter], tensors: tuple[str, ...], what: str
+) -> Finding:
     made = dict.fromkeys(parameter.made_at for parameter in new if parameter.made_at is not None)
     held = counted(len(old), "parameter")
     walked = max(parameter.walked for parameter in new)
@@ -138,7 +143,7 @@ def _finding(optimizer: Optimizer, old: Sequence[Parameter], new: Sequence[Param
     return Finding(
         rule=_SLUG,
         severity=Severity.ERROR,
-        tensors=names(new),
+        tensors=tensors,
         place=optimizer.made_at or optimizer.stepped_at,
         message=(
             f"`{optimizer.name}` holds {held} that {what}; {named(names(new))} got a gradient in {reached} of "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -11,6 +11,14 @@ from whygrad.probe.dataflow.values import is_numpy
 _DEPTH = 3  # lists in lists
 _ITEMS = 4096
 _Tensor = torch.Tensor
+
+
+class Call(NamedTuple):
+    """A call of a torch function that has returned."""
+
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    result: Any
 
 
 def gather(value: Any, tensors: list[torch.Tensor], others: list[Any] | None = None, depth: int = _DEPTH) -> None:
@@ -54,16 +62,15 @@ def is_whole(index: Any) -> bool:
     return index is Ellipsis or (type(index) is slice and index == slice(None))
 
 
-def one_by_one(
-    args: tuple[Any, ...], kwargs: dict[str, Any], result: Any
-) -> list[tuple[tuple[Any, ...], dict[str, Any], Any]]:
+def one_by_one(call: Call) -> list[Call]:
     """Return the calls that a `torch._foreach_*` function stands for: one for each place in its lists."""
+    args, kwargs, result = call
     count = len(args[0]) if args and isinstance(args[0], tuple | list) else 0
 
     def at(value: Any, index: int) -> Any:
         return value[index] if isinstance(value, tuple | list) and len(value) == count else value
 
     return [
-        (tuple(at(a, i) for a in args), {key: at(v, i) for key, v in kwargs.items()}, at(result, i))
+        Call(tuple(at(a, i) for a in args), {key: at(v, i) for key, v in kwargs.items()}, at(result, i))
         for i in range(count)
     ]

@@ -16,6 +16,7 @@ from torch import nn
 from torch.overrides import TorchFunctionMode
 from torch.utils.checkpoint import CheckpointFunction
 
+from whygrad.probe.dataflow.arguments import Call
 from whygrad.probe.dataflow.nodes import Node
 from whygrad.probe.dataflow.observer import Observer
 from whygrad.probe.dataflow.operations import FROM_NUMPY, PARAMETER, Operation
@@ -108,7 +109,7 @@ def _watch_backward(observer: Observer, node: Node, result: Any) -> None:
 def _watch_copies(observer: Observer, patches: Patches) -> None:
     def copied(operation: Operation) -> Callable[[tuple[Any, ...], dict[str, Any], Any], None]:
         def record(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
-            observer.recorder.call(operation, args, kwargs, result, grad=True)
+            observer.recorder.call(operation, Call(args, kwargs, result), grad=True)
 
         def after(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
             if observer.is_watching():

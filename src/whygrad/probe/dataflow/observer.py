@@ -8,9 +8,10 @@ from typing import Any
 
 import torch
 
+from whygrad.probe.dataflow.arguments import Call
 from whygrad.probe.dataflow.operations import Effect, Operation, Operations
 from whygrad.probe.dataflow.recorder import Recorder
-from whygrad.probe.dataflow.spots import Spots
+from whygrad.probe.dataflow.spots import Spot, Spots
 from whygrad.probe.dataflow.switches import GradSwitches
 from whygrad.probe.dataflow.window import Window, is_leaf
 from whygrad.probe.guard import Guard
@@ -79,21 +80,24 @@ class Observer:
         if effect is Effect.SWITCH:
             self.guarded(self.switches.note, bool(args[0]))
         elif effect is not Effect.READ and effect is not Effect.BACKWARD and not self.paused:
-            self.guarded(self._journal.observe, func, args, kwargs, result, self._here)
-            self.guarded(self._record, operation, args, kwargs, result, torch.is_grad_enabled())
+            self.guarded(self._note, func, operation, Call(args, kwargs, result), torch.is_grad_enabled())
 
-    def _here(self) -> Site | None:
-        return self.spots.here().site
+    def _note(self, func: Any, operation: Operation, call: Call, grad: bool) -> None:
+        spot: Spot | None = None
 
-    def _record(
-        self, operation: Operation, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any, grad: bool
-    ) -> None:
+        def here() -> Site | None:
+            nonlocal spot
+            spot = self.spots.here()
+            return spot.site
+
+        args, kwargs, result = call
+        self._journal.observe(func, args, kwargs, result, here)
         effect = operation.effect
         if torch._C._functorch.peek_interpreter_stack() is not None:
             return  # tensors of torch.func stand for others
         if not grad and effect is not Effect.SET_GRAD and torch._C._current_graph_task_id() != -1:
             return  # backward itself; checkpointing runs forward again within it, with grad mode on
-        self.recorder.call(operation, args, kwargs, result, grad)
+        self.recorder.call(operation, call, grad=grad, spot=spot)
         if effect is Effect.GET_GRAD and result is None and not is_leaf(args[0]):
             self._guard.run(PART, self._on_grad_read, args[0], self.spots.here().site)
         elif effect is Effect.SET_REQUIRES_GRAD and not args[0].requires_grad:

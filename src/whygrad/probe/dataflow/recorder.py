@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from whygrad.probe.dataflow.arguments import gather, is_whole, one_by_one, tensors_in
+from whygrad.probe.dataflow.arguments import Call, gather, is_whole, one_by_one, tensors_in
 from whygrad.probe.dataflow.nodes import Cleared, Node
 from whygrad.probe.dataflow.operations import FREEZE, FRESH_LEAF, Effect, Operation, Takes
 from whygrad.probe.dataflow.spots import Spot, Spots
@@ -50,6 +50,7 @@ class _Inputs:
 
 
 _NOTHING: Found[Node] = Found()
+_LEAVING = (Effect.DETACH, Effect.DATA)  # often the last that is seen of a value before it leaves torch
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,54 +74,60 @@ class Recorder:
         self._switches = switches
         self._in_module = in_module
 
-    def call(
-        self, operation: Operation, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any, grad: bool
-    ) -> None:
-        """Record a call; `grad` is whether grad mode was on."""
+    def call(self, operation: Operation, call: Call, *, grad: bool, spot: Spot | None = None) -> None:
+        """Record a call.
+
+        Args:
+            operation: What was called.
+            call: With what, and what it returned.
+            grad: Whether grad mode was on.
+            spot: Where it was called, if that is known.
+        """
         effect = operation.effect
         if effect in (Effect.VALUE, Effect.LOOK):
-            self._exit(operation, args, result)
+            self._exit(operation, call)
         elif effect is Effect.SET_GRAD:
-            self._set_grad(args)
+            self._set_grad(call.args)
         elif effect is Effect.GET_GRAD:
-            self.window.note_seen(tensors_in(result))
+            self.window.note_seen(tensors_in(call.result))
         elif effect is Effect.SET_REQUIRES_GRAD:
-            self._set_requires_grad(args[0])
+            self._set_requires_grad(call.args[0])
+        elif operation.foreach:
+            for each in one_by_one(call):
+                self._compute(operation, each, grad, spot)
         else:
-            calls = one_by_one(args, kwargs, result) if operation.foreach else ((args, kwargs, result),)
-            for each in calls:
-                self._compute(operation, *each, grad)
+            self._compute(operation, call, grad, spot)
 
-    def _compute(
-        self, operation: Operation, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any, grad: bool
-    ) -> None:
-        targets = _targets(operation, args, kwargs, result)
-        inputs = self._inputs(_taken(operation, args), kwargs, targets)
-        if not (inputs.depend or inputs.values.unknown):
-            sources = inputs.tensors[operation.overwrites :]
-            if not operation.leaves_empty and all(tensor in self.window.seen for tensor in sources):
-                self.window.note_seen(tensors_in(result))
-            for tensor in tensors_in(result):
-                if tensor.requires_grad:
-                    self.window.node_of(tensor)  # a leaf is made: now its line is known
+    def _compute(self, operation: Operation, call: Call, grad: bool, spot: Spot | None) -> None:
+        targets = _targets(operation, call)
+        inputs = self._inputs(_taken(operation, call.args), call.kwargs, targets)
+        unknown = inputs.values.unknown
+        if not (inputs.depend or unknown):
+            self._note_independent(operation, inputs.tensors, call.result)
             return
         self._add_constants(inputs)
-        callers = inputs.values.unknown or operation.effect in (
-            Effect.DETACH,
-            Effect.DATA,
-        )  # about to leave torch, often
-        act = _Act(operation, inputs, self._spots.here(callers=callers), self._off(grad))
+        if spot is None or unknown or operation.effect in _LEAVING:
+            spot = self._spots.here(callers=unknown or operation.effect in _LEAVING)
+        act = _Act(operation, inputs, spot, self._off(grad))
         if targets:
-            overwrites = operation.overwrites or (operation.name == "setitem" and is_whole(args[1]))
+            overwrites = operation.overwrites or (operation.name == "setitem" and is_whole(call.args[1]))
             made = [node for target in targets if (node := self._write(act, target, overwrites)) is not None]
         else:
-            made = self._results(act, tensors_in(result))
-        if inputs.values.unknown:
+            made = self._results(act, tensors_in(call.result))
+        if unknown:
             self.window.entries += made
         if inputs.values.guessed:
             self.window.guesses += made
         if operation.effect is not Effect.GRADIENT:
-            self._count_uses(inputs, act.spot, result)
+            self._count_uses(inputs, spot, made)
+
+    def _note_independent(self, operation: Operation, taken: list[torch.Tensor], result: Any) -> None:
+        sources = taken[1:] if operation.overwrites else taken
+        if not operation.leaves_empty and all(tensor in self.window.seen for tensor in sources):
+            self.window.note_seen(tensors_in(result))
+        for tensor in tensors_in(result):
+            if tensor.requires_grad:
+                self.window.node_of(tensor)  # a leaf is made: now its line is known
 
     def _off(self, grad: bool) -> Switch | None:
         return None if grad else self._switches.off or UNSEEN
@@ -132,8 +139,11 @@ class Recorder:
             gather(value, tensors, others)
         for value in kwargs.values():
             gather(value, tensors, others)
-        targets = {id(tensor) for tensor in written}
-        nodes = [self.window.node_of(tensor, before_write=id(tensor) in targets) for tensor in tensors]
+        node_of = self.window.node_of
+        if written:
+            nodes = [node_of(t, before_write=any(t is target for target in written)) for t in tensors]
+        else:
+            nodes = [node_of(tensor) for tensor in tensors]
         connected = [tensor.requires_grad for tensor in tensors]
         values = self.window.values
         return _Inputs(tensors, nodes, connected, values.find(others) if values else _NOTHING)
@@ -146,11 +156,10 @@ class Recorder:
     # -- results ----------------------------------------------------------------------------------------------------
 
     def _results(self, act: _Act, results: list[torch.Tensor]) -> list[Node]:
-        taken = {id(tensor) for tensor in act.inputs.tensors}
         made: dict[tuple[int, bool, bool, bool], Node] = {}  # results that are alike share a node
         for tensor in results:
-            if id(tensor) in taken:  # `contiguous()` and the like may return the tensor itself
-                continue
+            if any(tensor is taken for taken in act.inputs.tensors):
+                continue  # `contiguous()` and the like may return the tensor itself
             requires_grad = tensor.requires_grad
             kind = (tensor.numel(), requires_grad, is_floating(tensor), requires_grad and is_leaf(tensor))
             node = made.get(kind)
@@ -192,14 +201,14 @@ class Recorder:
             self.window.memory.write(target, node)
         return node
 
-    def _exit(self, operation: Operation, args: tuple[Any, ...], result: Any) -> None:
-        parents = _unique(*(node for node in self._inputs(args, {}).nodes if node is not None))
+    def _exit(self, operation: Operation, call: Call) -> None:
+        parents = _unique(*self._inputs(call.args, {}).nodes)
         if not parents:
             return
         node = self.window.add(Node(operation, self._spots.here(callers=True), parents))
         if operation.effect is Effect.VALUE:
             self.window.exits.append(node)
-            self.window.values.add(result, node)
+            self.window.values.add(call.result, node)
 
     # -- attributes -------------------------------------------------------------------------------------------------
 
@@ -218,12 +227,12 @@ class Recorder:
             node = Node(FRESH_LEAF, spot, (known,), requires_grad=True, held_by_leaf=True)
             self.window.bind(tensor, self.window.add(node))
 
-    def _count_uses(self, inputs: _Inputs, spot: Spot, result: Any) -> None:
-        leaves = [tensor for tensor in inputs.tensors if tensor.requires_grad and is_leaf(tensor)]
+    def _count_uses(self, inputs: _Inputs, spot: Spot, made: list[Node]) -> None:
+        leaves = [t for t, node in zip(inputs.tensors, inputs.nodes, strict=False) if node and node.held_by_leaf]
         if not leaves:
             return
         in_module = self._in_module()
-        if not in_module and not any(t.requires_grad and not is_leaf(t) for t in tensors_in(result)):
+        if not in_module and not any(node.requires_grad and not node.held_by_leaf for node in made):
             return
         for leaf in leaves:
             use = self.uses.get(id(leaf))
@@ -262,17 +271,16 @@ class Recorder:
         reached = reached_leaves(outputs) or {}
         taken.connected = [id(tensor) in reached or not is_leaf(tensor) for tensor in taken.tensors]
         act = _Act(Operation(name, Effect.OPAQUE), taken, self._spots.here(), self._off(grad))
-        self._results(act, outputs)
-        self._count_uses(taken, act.spot, result)
+        self._count_uses(taken, act.spot, self._results(act, outputs))
 
 
 def _result_node(act: _Act, size: int, requires_grad: bool, floating: bool, fresh: bool) -> Node:
     inputs = act.inputs
-    parents = _unique(*(node for node in inputs.nodes if node is not None), *inputs.values.exact)
+    parents = _unique(*inputs.nodes, *inputs.values.exact)
     live: tuple[Node, ...] = ()
     if requires_grad and not fresh:
         pairs = zip(inputs.nodes, inputs.connected, strict=True)
-        live = _unique(*(node for node, connected in pairs if connected and node is not None))
+        live = _unique(*[node for node, connected in pairs if connected])
     return Node(
         act.operation,
         act.spot,
@@ -293,12 +301,13 @@ def _taken(operation: Operation, args: tuple[Any, ...]) -> tuple[Any, ...]:
     return args[:1] if operation.takes is Takes.FIRST else args[1:]
 
 
-def _unique(*nodes: Node) -> tuple[Node, ...]:
-    return tuple(dict.fromkeys(nodes))
+def _unique(*nodes: Node | None) -> tuple[Node, ...]:
+    return tuple([node for node in dict.fromkeys(nodes) if node is not None])
 
 
-def _targets(operation: Operation, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> list[torch.Tensor]:
+def _targets(operation: Operation, call: Call) -> list[torch.Tensor]:
     """Return the tensors that a call wrote into."""
+    args, kwargs, result = call
     out = kwargs.get("out")
     if out is not None:
         return tensors_in(out)
