@@ -22,7 +22,7 @@ from torch.overrides import TorchFunctionMode
 
 from whygrad.probe.dataflow import hooks
 from whygrad.probe.dataflow.explain import Explanation
-from whygrad.probe.dataflow.observer import PART, Observer, OnTensor
+from whygrad.probe.dataflow.observer import PART, Listener, Observer, OnTensor
 from whygrad.probe.dataflow.passes import note_pass
 from whygrad.probe.dataflow.recorder import Use
 from whygrad.probe.dataflow.result import Cut, PathEnd, PathKind
@@ -124,6 +124,13 @@ class Dataflow(TorchFunctionMode):
     def patches(self, patches: Patches) -> None:
         """Patch what a mode does not see; the patches do nothing while the tracer is off."""
         hooks.install(self._observer, self, patches)
+
+    def listen(self, listener: Listener) -> None:
+        """Call a function with each torch call of traced steps, after it has returned.
+
+        It runs with torch functions switched off and must keep no tensor alive beyond the step.
+        """
+        self._observer.listeners.append(listener)
 
     # -- what it has seen -------------------------------------------------------------------------------------------
 

@@ -23,6 +23,8 @@ PART = "tracer"  # its name where the guard reports failures
 _clock = time.perf_counter
 _NoTorchFunction: Any = torch._C.DisableTorchFunction
 OnTensor = Callable[[torch.Tensor, Site | None], None]
+Listener = Callable[[Callable[..., Any], Operation, Call, Callable[[], Site | None]], None]
+"""Called with each torch call of a traced step: the function, its kind, its arguments and result, who asks where."""
 
 
 class Observer:
@@ -40,6 +42,7 @@ class Observer:
     ) -> None:
         self.active = False
         self.paused = False
+        self.listeners: list[Listener] = []
         self.spots = Spots(user)
         self.switches = GradSwitches(self.spots, user)
         self.recorder = Recorder(self.spots, self.switches, in_module)
@@ -87,7 +90,7 @@ class Observer:
 
         def here() -> Site | None:
             nonlocal spot
-            spot = self.spots.here()
+            spot = spot or self.spots.here()
             return spot.site
 
         args, kwargs, result = call
@@ -98,6 +101,8 @@ class Observer:
         if not grad and effect is not Effect.SET_GRAD and torch._C._current_graph_task_id() != -1:
             return  # backward itself; checkpointing runs forward again within it, with grad mode on
         self.recorder.call(operation, call, grad=grad, spot=spot)
+        for listener in self.listeners:
+            listener(func, operation, call, here)
         if effect is Effect.GET_GRAD and result is None and not is_leaf(args[0]):
             self._guard.run(PART, self._on_grad_read, args[0], self.spots.here().site)
         elif effect is Effect.SET_REQUIRES_GRAD and not args[0].requires_grad:
