@@ -10,7 +10,24 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Protocol
 
-from whygrad.model import Cut, Event, Module, Optimizer, Output, Parameter, Role, RunInfo, Statistics, Step, Total
+from whygrad.model import (
+    Activation,
+    Cut,
+    Event,
+    Feed,
+    Group,
+    Module,
+    Optimizer,
+    Output,
+    Parameter,
+    Replica,
+    Role,
+    RunInfo,
+    Statistics,
+    Step,
+    Symmetry,
+    Total,
+)
 
 
 class Matrices(Protocol):
@@ -59,6 +76,11 @@ class Evidence:
     cuts: tuple[Cut, ...] = ()
     outputs: tuple[Output, ...] = ()
     optimizers: tuple[Optimizer, ...] = ()
+    groups: tuple[Group, ...] = ()
+    replicas: tuple[Replica, ...] = ()
+    feeds: tuple[Feed, ...] = ()
+    symmetries: tuple[Symmetry, ...] = ()
+    activations: tuple[Activation, ...] = ()
     steps: tuple[Step, ...] = ()
     events: tuple[Event, ...] = ()
     totals: tuple[Total, ...] = ()

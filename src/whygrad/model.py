@@ -40,6 +40,8 @@ class Role(StrEnum):
     UPDATE = "update"  # the parameter after its step minus before; zeros are elements that did not change
     OUTPUT = "output"  # what a module returned in forward
     OUTPUT_GRADIENT = "output_gradient"  # the gradient of the loss with respect to that output
+    EARLY_GRADIENT = "early_gradient"  # that of the first call, where a step calls a module four times or more
+    LATE_GRADIENT = "late_gradient"  # that of the last call
 
 
 class PathEnd(StrEnum):
@@ -226,6 +228,11 @@ class Parameter:
     uses: int | None = None  # operations of traced steps that took it as input; None: no step was traced
     used_at: Place | None = None  # the last of them
     changed_outside: int = 0  # steps between which its value changed and no optimizer step of its own did it
+    compared: int = 0  # pairs of successive steps of an optimizer of its own between which its value was compared
+    overwritten: int = 0  # of those: something had written it in between
+    restored: int = 0  # of those: it was again what it had been before the step
+    undone: float = 0.0  # added over those: the share of the way from its first value that the write took back
+    loads: int = 0  # calls of load_state_dict that wrote it after a step of its own
     rows: int = 0  # size of dimension 0 of a tensor of two or more dimensions
     silent_rows: int = 0  # of those: gradient exactly zero in every recorded step
     loaded: bool = False  # its value came from load_state_dict
@@ -295,6 +302,57 @@ class Optimizer:
 
 
 @dataclass(frozen=True, slots=True)
+class Replica:
+    """A model that DistributedDataParallel wraps: one copy on each rank, whose gradients it averages."""
+
+    id: int  # counts from 0, in the order the wrappers were made
+    root: str  # name of the root model, as `Parameter.root`
+    parameters: tuple[int, ...] = ()  # ids of those it averages: they required grad when it was made
+    world_size: int = 1
+    find_unused_parameters: bool = False
+    static_graph: bool = False
+    hook: str = ""  # name of the communication hook that stands in for the average
+    made_at: Place | None = None
+    called_at: Place | None = None  # user line of its last call with grad enabled
+    calls: int = 0  # calls with grad enabled
+    local_calls: int = 0  # of those: under no_sync
+    no_sync_at: Place | None = None  # user line that last entered no_sync
+    outside_calls: int = 0  # calls in recorded steps of its modules, with grad enabled, that did not come through it
+    outside_at: Place | None = None  # user line of the first of them
+    backwards: int = 0  # backward passes that brought it gradients
+    local_backwards: int = 0  # of those: the gradients were not averaged
+    steps: int = 0  # optimizer steps on those gradients
+    local_steps: int = 0  # of those: the last backward pass before it was not averaged
+    first_local_step: int | None = None  # counts as `steps` does
+    local_why: str = ""  # of that step: "no-sync", "outside" (of forward), "repeated" (backward after one forward)
+    local_at: Place | None = None  # user line of the last backward pass before it
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """One parameter group of an optimizer: what it holds and how it steps. NaN where a setting is not known."""
+
+    id: int  # over all optimizers
+    optimizer: int  # id
+    position: int  # in `param_groups`
+    parameters: tuple[int, ...] = ()  # ids of what it holds
+    learning_rate: float = math.nan  # as constructed
+    base_learning_rate: float = math.nan  # that its scheduler works from: `max_lr`, else `initial_lr`
+    first_learning_rate: float = math.nan  # at its first step
+    last_learning_rate: float = math.nan  # at its last step
+    lowest_learning_rate: float = math.nan
+    highest_learning_rate: float = math.nan
+    steps: int = 0
+    zero_rate_steps: int = 0  # of those: the rate was exactly 0
+    rises: int = 0  # of those: the rate was above that of the step before
+    weight_decay: float = 0.0
+    decoupled: bool = False  # weight decay acts on the weight itself, not through the gradient
+    momentum: float = math.nan  # of Adam and its kin, the first beta
+    eps: float = math.nan
+    rate_set_at: Place | None = None  # line that sets `group["lr"]`, where rates changed and no scheduler did it
+
+
+@dataclass(frozen=True, slots=True)
 class Step:
     """One optimizer step; one backward where no optimizer holds what it reaches."""
 
@@ -308,6 +366,58 @@ class Step:
     gradient_l2: float | None = None  # norm over all gradients of the step; None where it was not recorded
     weight_l2: float | None = None  # norm over all weights before the step
     update_l2: float | None = None  # norm over all updates (of large tensors, a sample)
+
+
+@dataclass(frozen=True, slots=True)
+class Feed:
+    """Data: a tensor without a gradient that enters a model, a layer that is to learn, or a regression loss.
+
+    A sample is an entry of dimension 0, a column one of dimension 1. Looks are taken in recorded steps.
+    """
+
+    id: int
+    name: str  # what takes it, and which argument: "features.0[0]", "model['image']"; of a target: the operation
+    kind: str  # "model": argument of a root model; "layer": of a module whose own parameters learn; "target"
+    module: int | None  # id of the module that takes it
+    shape: tuple[int, ...]  # at its first look
+    dtype: str
+    looks: int = 0  # at two samples or more
+    constant_looks: int = 0  # of those: all samples were equal
+    expanded: bool = False  # one sample, repeated without a copy: the program says that all are equal
+    mean: float = math.nan  # over all looks
+    std: float = math.nan
+    low: float = math.nan
+    high: float = math.nan
+    smallest_std: float = math.nan  # of a column, at the first look at 8 samples or more; columns that do not vary
+    largest_std: float = math.nan  # are left out
+    taken_at: Place | None = None  # line that passed it on
+    made_at: Place | None = None  # line that made it; of samples that are equal, the one that made them equal
+
+
+@dataclass(frozen=True, slots=True)
+class Symmetry:
+    """Units of a parameter that started equal: same weights, same gradient, at every look so far."""
+
+    id: int  # of the parameter
+    dimension: int  # whose entries are the units
+    units: int = 0  # compared
+    looks: int = 0
+    first_step: int = 0
+    last_step: int = 0
+    difference: float = 0.0  # largest between twins, against the size of the weights
+    gradient_difference: float = 0.0  # likewise, of the gradients
+
+
+@dataclass(frozen=True, slots=True)
+class Activation:
+    """How flat a squashing function is where a module's output lies, look by look; a bounded sample of the looks."""
+
+    id: int
+    output: int  # id of the output that it made, or that it was applied to
+    function: str  # "sigmoid", "tanh", "softmax"
+    place: Place | None = None  # line that applied it, or made its module
+    steps: tuple[int, ...] = ()
+    flat: tuple[float, ...] = ()  # share of the values whose slope is below a hundredth of the steepest one
 
 
 @dataclass(frozen=True, slots=True)

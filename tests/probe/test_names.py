@@ -7,6 +7,8 @@ import torch
 from torch import nn
 
 from tests.probe.watched import by_name, watched
+from whygrad.probe.session import Session, SessionOptions
+from whygrad.probe.training import MAX_HOLDERS
 
 X = torch.ones(4, 3)
 
@@ -294,3 +296,72 @@ def test_a_module_with_a_method_backward_is_noted_and_a_training_method_is_not(t
     (event,) = evidence.events_of("module_backward")
     assert event.subject == "reverse"
     assert event.place.code == "def backward(self, gradient):"
+
+
+def test_a_function_that_uses_its_locals_finds_them_whole(tmp_path):
+    def program():
+        model, rate = Net(), 0.1
+        optimizer = torch.optim.SGD(model.parameters(), lr=rate)
+        for _ in range(2):
+            seen = locals()  # the dict that the frame keeps
+            optimizer.zero_grad()
+            model(X).sum().backward()
+            optimizer.step()
+            assert seen["rate"] == 0.1
+            assert seen["model"] is model
+        return model
+
+    assert set(names(tmp_path, program)) == {"a.weight", "a.bias", "b.weight", "b.bias"}
+
+
+def test_a_deep_copy_that_its_own_method_trains_has_its_names(tmp_path):
+    class Estimator:
+        def __init__(self):
+            self.net = Net()
+
+        def fit(self):
+            return fit(self.net)
+
+    def program():
+        first = Estimator()
+        second = copy.deepcopy(first)
+        return first, second, second.fit()
+
+    trained = [p for p in names(tmp_path, program).values() if p.optimizers]
+
+    assert [p.name for p in trained] == ["a.weight", "a.bias", "b.weight", "b.bias"]
+    assert not any(p.stale for p in trained)
+
+
+def test_optimizers_made_for_every_round_do_not_pile_up(tmp_path):
+    session = Session(SessionOptions(tmp_path, "train.py"))
+    session.start()
+    model = Net()
+    for _ in range(200):
+        fit(model, steps=1)
+    session.flush()
+
+    assert len(session.optimizers.alive()) <= 1
+    assert len(session.optimizers) == 200
+    assert all(len(entry.optimizers) <= MAX_HOLDERS + 1 for entry in session.parameters.alive())
+    session.finish()
+
+
+def test_a_layer_made_anew_in_each_forward_is_one_module(tmp_path):
+    class Gate(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.a = nn.Linear(3, 3)
+
+        def forward(self, x):
+            return nn.ReLU()(self.a(x))
+
+    def program():
+        model = Gate()
+        return fit(model, steps=6)
+
+    evidence = watched(tmp_path, program)
+
+    (relu,) = [m for m in evidence.modules if m.type == "ReLU"]
+    assert relu.calls == 6
+    assert [o.calls for o in evidence.outputs if o.module == relu.id] == [6]

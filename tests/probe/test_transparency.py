@@ -4,6 +4,8 @@ import contextlib
 import io
 import os
 import sys
+import threading
+import traceback
 import warnings
 
 import pytest
@@ -15,28 +17,41 @@ from torch.overrides import TorchFunctionMode
 from torch.utils.flop_counter import FlopCounterMode
 
 from tests.probe.watched import by_name, watched
+from whygrad.probe import installation
 from whygrad.probe.guard import Guard
 from whygrad.probe.patches import Patches, observed
 from whygrad.probe.recording import Recorder
 from whygrad.probe.session import Session, SessionOptions, active_session
+from whygrad.probe.tracebacks import clean_traceback
 
 X = torch.ones(4, 3)
 
 
+ABSENT = object()
+
+
+@pytest.fixture
+def patched(monkeypatch):
+    """What stood at each place before the first patch of it: (owner, name) -> value, filled while a session runs."""
+    before = {}
+    replace = Patches.replace
+
+    def note(self, owner, name, new):
+        before.setdefault((owner, name), owner.__dict__.get(name, ABSENT))
+        replace(self, owner, name, new)
+
+    monkeypatch.setattr(Patches, "replace", note)
+    return before
+
+
+def left_over(patched):
+    """The places that do not hold what they held before."""
+    return [(o, n) for (o, n), value in patched.items() if o.__dict__.get(n, ABSENT) is not value]
+
+
 def fingerprint():
-    """Everything of the process that a session may touch."""
+    """The hooks and modes that a session adds to."""
     return {
-        "backward": torch.autograd.backward,
-        "grad": torch.autograd.grad,
-        "call": nn.Module._call_impl,
-        "load": nn.Module.load_state_dict,
-        "compile": torch.compile,
-        "parameter": nn.Parameter.__dict__["__new__"],
-        "optimizer": torch.optim.Optimizer.__init__,
-        "zero_grad": torch.optim.Optimizer.zero_grad,
-        "scheduler": torch.optim.lr_scheduler.LRScheduler.step,
-        "scaler": torch.amp.GradScaler.step,
-        "showwarning": warnings.showwarning,
         "pre": dict(optimizer_module._global_optimizer_pre_hooks),
         "post": dict(optimizer_module._global_optimizer_post_hooks),
         "registration": dict(module_hooks._global_parameter_registration_hooks),
@@ -55,21 +70,113 @@ def fit(steps=2):
     return model
 
 
-def test_nothing_is_left_after_a_session(tmp_path):
+def test_nothing_is_left_after_a_session(tmp_path, patched):
     before = fingerprint()
 
     watched(tmp_path, fit)
 
     assert fingerprint() == before
+    assert len(patched) > 20
+    assert (nn.Module, "_call_impl") in patched
+    assert left_over(patched) == []
     assert active_session() is None
 
 
-def test_nothing_is_left_after_a_session_that_never_steps(tmp_path):
+def test_nothing_is_left_after_a_session_that_never_steps(tmp_path, patched):
     before = fingerprint()
 
     watched(tmp_path, lambda: nn.Linear(3, 1)(X))
 
     assert fingerprint() == before
+    assert left_over(patched) == []
+
+
+def test_nothing_is_left_of_a_session_that_could_not_begin(tmp_path, patched, monkeypatch):
+    def unfit(_session, _patches):
+        msg = "this torch has no such thing"
+        raise AttributeError(msg)
+
+    before = fingerprint()
+    monkeypatch.setattr(installation, "_PARTS", (*installation._PARTS, unfit))
+
+    with pytest.raises(AttributeError, match="no such thing"):
+        Session(SessionOptions(tmp_path, "train.py")).start()
+
+    assert patched
+    assert left_over(patched) == []
+    assert fingerprint() == before
+    assert active_session() is None
+
+
+def test_nothing_is_left_of_a_program_that_trains_in_a_thread(tmp_path, patched):
+    before = fingerprint()
+    after_training = []
+
+    def train():
+        fit(steps=12)  # longer than it is traced
+        after_training.append(torch._C._len_torch_function_stack())
+
+    def program():
+        thread = threading.Thread(target=train)
+        thread.start()
+        thread.join()
+
+    evidence = watched(tmp_path, program)
+
+    assert evidence.info.traced_steps == 3
+    assert after_training == [0]
+    assert fingerprint() == before
+    assert left_over(patched) == []
+
+
+def test_a_part_that_failed_takes_its_calls_out(tmp_path, monkeypatch):
+    session = Session(SessionOptions(tmp_path, "train.py"))
+    plain = nn.Module._call_impl
+    monkeypatch.setattr(session.training, "_step", lambda *_: 1 / 0)
+    session.start()
+    assert nn.Module._call_impl is not plain
+
+    fit(steps=1)
+
+    assert nn.Module._call_impl is plain
+    assert not session.tracer.active
+    session.finish()
+    assert "ZeroDivisionError" in session.guard.failures["steps"]
+
+
+def test_ctrl_c_within_the_probe_shows_the_programs_frames_only(tmp_path, monkeypatch):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    session = Session(SessionOptions(tmp_path, "train.py"))
+    monkeypatch.setattr(session.training, "before_step", interrupted)
+    session.start()
+    try:
+        with pytest.raises(KeyboardInterrupt) as caught:
+            fit(steps=1)
+    finally:
+        session.abandon()
+    frames = [frame.f_code.co_filename for frame, _ in traceback.walk_tb(caught.tb)]
+    assert any("whygrad" in file for file in frames)
+
+    clean_traceback(caught.value)
+
+    frames = [frame.f_code.co_filename for frame, _ in traceback.walk_tb(caught.value.__traceback__)]
+    assert frames[0] == __file__
+    assert not any("/probe/" in file and "whygrad/probe" in file for file in frames)
+
+
+def test_a_forked_child_is_not_watched(tmp_path):
+    session = Session(SessionOptions(tmp_path, "train.py"))
+    session.start()
+    try:
+        child = os.fork()
+        if child == 0:
+            os._exit(int(active_session() is not None or torch._C._len_torch_function_stack() > 0))
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        assert active_session() is session
+    finally:
+        session.finish()
 
 
 def test_a_patch_over_ours_stays():

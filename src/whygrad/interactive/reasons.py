@@ -13,6 +13,9 @@ from whygrad.interactive.operations import changes_no_value, written
 from whygrad.interactive.origin import Origin, origin_of
 from whygrad.probe.backwards import BACKWARDS, Past
 
+# What no tensor shows is known of the backward passes that run from now on.
+BACKWARDS.install()
+
 
 def told(tensor: torch.Tensor, kind: Kind) -> Told:
     """Return the reason for the state of `.grad`, and its words."""

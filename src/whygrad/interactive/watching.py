@@ -22,8 +22,9 @@ from typing import Self
 import torch
 from torch import nn
 
-from whygrad.errors import WhygradError
+from whygrad.errors import RunFileError, WhygradError
 from whygrad.model import Finding
+from whygrad.probe.backwards import BACKWARDS
 from whygrad.probe.session import Session, SessionOptions, active_session
 from whygrad.run import Run, load
 from whygrad.runfile.writer import ensure_gitignore
@@ -63,6 +64,7 @@ class Watch:
             return
         if self._owned:
             self._session.finish(error)
+            BACKWARDS.remove()
         else:
             self._session.flush()
         self._closed = True
@@ -138,9 +140,11 @@ def _start(every: int | None, overhead: float, folder: str | PathLike[str] | Non
     session = Session(SessionOptions(where, script, tuple(sys.argv[1:]), every=every, overhead=overhead))
     try:
         session.start()
-    except OSError as error:
-        msg = f"cannot write the run file in {where}: {error.strerror or error}; give watch(folder=...)"
+    except (OSError, RunFileError) as error:
+        why = getattr(error, "strerror", None) or error
+        msg = f"cannot write the run file in {where}: {why}; give watch(folder=...)"
         raise WhygradError(msg) from error
+    BACKWARDS.install()
     return session
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 from pathlib import Path
 
@@ -32,7 +31,6 @@ def activate(text: str) -> Session:
             raise
         session = _start(options, Path(tempfile.gettempdir(), folder.name))
         session.note(f"`{folder}` cannot be written: the run file is in `{session.path.parent}`")
-    os.register_at_fork(after_in_child=session.abandon)
     return session
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from whygrad.model import Event, Place
@@ -43,9 +43,18 @@ class EventLog:
             self._seen[kind, subject, site] = _Seen(step, step, 1, detail)
 
     def facts(self) -> Iterator[Event]:
-        """Yield the events, first occurrence first."""
+        """Yield the events, first occurrence first; what two calls on one line did is one event."""
+        found: dict[tuple[str, str, Place | None], Event] = {}
         for (kind, subject, site), seen in self._seen.items():
-            yield Event(kind, seen.first, seen.last, seen.count, subject, _as_place(site), seen.detail)
+            place = _as_place(site)
+            event = Event(kind, seen.first, seen.last, seen.count, subject, place, seen.detail)
+            known = found.get((kind, subject, place))
+            found[kind, subject, place] = event if known is None else _added_up(known, event)
+        yield from found.values()
+
+
+def _added_up(first: Event, second: Event) -> Event:
+    return replace(first, last_step=max(first.last_step, second.last_step), count=first.count + second.count)
 
 
 def _as_place(site: Site | Place | None) -> Place | None:

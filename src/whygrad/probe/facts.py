@@ -64,20 +64,34 @@ def write_facts(session: Session, *, ended: bool = False, raised: Raised | None 
         writer.put(output)
     for optimizer in session.optimizers:
         writer.put(optimizer.fact())
+    for replica in session.replicas:
+        writer.put(replica.fact())
+    for group in session.groups.facts(session.optimizers):
+        writer.put(group)
     writer.put_events(session.events.facts())
     writer.put_totals(session.recorder.totals.totals())
     writer.update_info(run_info(session, ended=ended, raised=raised))
     writer.flush()
     session.parameters.retire()
+    session.optimizers.retire()
+    session.outputs.retire()
 
 
 def resolve(session: Session, *, judge_stale: bool) -> None:
-    """Name the parameters and modules of every model in use."""
+    """Name the parameters and modules of every model in use.
+
+    Args:
+        session: Whose.
+        judge_stale: Mark parameters that no module holds any more. Not at the end of the program, when functions have
+            returned and models are gone.
+    """
     parameters = session.parameters
-    parameters.resolve(judge_stale=judge_stale)
-    if any(not t.names and not t.held_in and t.ref() is not None for t in parameters.alive()):
+    held = parameters.resolve()
+    if any(entry.is_nameless and entry.ref() is not None for entry in parameters.alive()):
         session.registry.search_everywhere()
-        parameters.resolve(judge_stale=judge_stale)
+        held = parameters.resolve()
+    if judge_stale:
+        parameters.mark_stale(held)
     session.outputs.name(session.registry.tree())
     for entry in parameters.alive():
         module = entry.module_ref() if entry.module_ref is not None else None

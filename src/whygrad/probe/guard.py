@@ -21,8 +21,9 @@ _R = TypeVar("_R")
 class Guard:
     """Wraps the probe's callbacks; one per session."""
 
-    def __init__(self) -> None:
+    def __init__(self, on_failure: Callable[[str], None] = lambda _part: None) -> None:
         self.failures: dict[str, str] = {}  # part -> the error that switched it off
+        self._on_failure = on_failure  # takes out what would run on for nothing
         self.own_s = 0.0
         self._local = threading.local()
 
@@ -67,6 +68,7 @@ class Guard:
             return function(*args)
         except Exception as error:
             self.failures.setdefault(part, f"{type(error).__name__}: {error} ({_where(error)})")
+            self._on_failure(part)
             return None
 
 

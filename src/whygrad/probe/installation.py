@@ -16,6 +16,7 @@ from torch.optim import lr_scheduler
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
 from whygrad.probe.patches import Patches, observed
+from whygrad.probe.replicas import patch_replicas
 from whygrad.probe.source import PACKAGE, Site
 from whygrad.probe.tracebacks import clean_traceback
 
@@ -26,45 +27,41 @@ _NON_LEAF_WARNING = "The .grad attribute of a Tensor that is not a leaf Tensor i
 
 
 def install(session: Session) -> Callable[[], None]:
-    """Put the probe into the process and return the function that takes it out."""
+    """Put the probe into the process and return the function that takes it out.
+
+    Raises:
+        Exception: A part does not fit this version of torch; what was put in before is out again.
+    """
     patches = Patches()
     calls = Patches()
     handles: list[Any] = []
 
     def watch_calls(on: bool) -> None:
+        if on == bool(calls):
+            return
+        ours = nn.Module._call_impl
         if on:
-            original = nn.Module._call_impl
-            calls.replace(nn.Module, "_call_impl", session.outputs.wrap(original, session.tracer.run))
+            calls.replace(nn.Module, "_call_impl", session.outputs.wrap(ours, session.nonfinite.run))
         else:
-            ours = nn.Module._call_impl
             calls.undo()
             _mend_dynamo(ours)
 
-    def switch_calls(on: bool) -> None:
-        if on != state["calls"]:
-            state["calls"] = on
-            watch_calls(on)
-
-    state = {"calls": False}
-    session.watch_calls = switch_calls  # type: ignore[method-assign]
-    for part in (
-        _patch_autograd,
-        _patch_optimizers,
-        _patch_schedulers,
-        _patch_modules,
-        _patch_compile,
-        _patch_excepthook,
-    ):
-        part(session, patches)
-    session.tracer.patches(patches)
-    handles.extend(_global_hooks(session))
-
     def undo() -> None:
-        switch_calls(False)
+        watch_calls(False)
         for handle in handles:
             handle.remove()
         patches.undo()
 
+    session.watch_calls = watch_calls  # type: ignore[method-assign]
+    try:
+        for part in _PARTS:
+            part(session, patches)
+        session.tracer.patches(patches)
+        session.rewriting.install(patches)
+        handles.extend(_global_hooks(session))
+    except BaseException:
+        undo()
+        raise
     return undo
 
 
@@ -306,4 +303,5 @@ _PARTS = (
     _patch_modules,
     _patch_compile,
     _patch_excepthook,
+    patch_replicas,
 )

@@ -22,6 +22,7 @@ from whygrad.probe.source import Site, UserCode, local_names
 _WRAPPER_PREFIXES = ("_orig_mod.", "_fsdp_wrapped_module.", "_checkpoint_wrapped_module.")
 _WRAPPER_TYPES = ("DistributedDataParallel", "DataParallel", "FullyShardedDataParallel", "OptimizedModule")
 _LABEL_FRAMES = 12
+MAX_SEARCHES = 16
 
 
 @dataclass(slots=True)
@@ -50,6 +51,7 @@ class ModuleRegistry:
 
     user: UserCode
     seen: dict[int, SeenModule] = field(default_factory=dict)
+    _searches: int = 0
 
     def note(self, module: nn.Module, made_at: Site | None = None) -> SeenModule:
         """Remember a module; the first known place where it was made is kept."""
@@ -91,7 +93,13 @@ class ModuleRegistry:
                 yield module
 
     def search_everywhere(self) -> None:
-        """Note every module in the process: one pass over the garbage collector's objects, about 0.1 s."""
+        """Note every module in the process: one pass over the garbage collector's objects, about 0.1 s.
+
+        A program that makes tensors of its own for ever is not searched for ever.
+        """
+        self._searches += 1
+        if self._searches > MAX_SEARCHES:
+            return
         for thing in gc.get_objects():
             # no isinstance: a program may define `__class__` properties that run its own code
             if nn.Module in type(thing).__mro__:

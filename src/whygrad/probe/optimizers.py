@@ -15,6 +15,8 @@ from whygrad.probe.assignments import assigned_name
 from whygrad.probe.modules import holder_name
 from whygrad.probe.source import Site, UserCode, local_names, place_or_none, span
 
+MAX_RETIRED = 1000
+
 
 @dataclass(slots=True)
 class TrackedOptimizer:
@@ -68,21 +70,39 @@ class OptimizerTable:
 
     user: UserCode
     _by_id: dict[int, TrackedOptimizer] = field(default_factory=dict)
-    _all: list[TrackedOptimizer] = field(default_factory=list)
+    _all: list[TrackedOptimizer] = field(default_factory=list)  # in order of first sight
+    _alive: list[TrackedOptimizer] = field(default_factory=list)
+    _count: int = 0
 
     def __iter__(self) -> Iterator[TrackedOptimizer]:
         return iter(self._all)
 
     def __len__(self) -> int:
-        return len(self._all)
+        return self._count
+
+    def alive(self) -> list[TrackedOptimizer]:
+        """Return the entries whose optimizer may still exist."""
+        return self._alive
+
+    def retire(self) -> None:
+        """Leave out the optimizers that are gone: programs make a new one for every round of training.
+
+        What is known of them stays in memory up to a limit; beyond it, only in the run file.
+        """
+        self._alive = [entry for entry in self._alive if entry.ref() is not None]
+        if len(self._all) - len(self._alive) > MAX_RETIRED:
+            self._all = list(self._alive)
+        self._by_id = {id(optimizer): entry for entry in self._alive if (optimizer := entry.ref()) is not None}
 
     def get(self, optimizer: torch.optim.Optimizer) -> TrackedOptimizer:
         """Return the entry of an optimizer, made on first sight."""
         entry = self._by_id.get(id(optimizer))
         if entry is None or entry.ref() is not optimizer:
-            entry = TrackedOptimizer(len(self._all), weakref.ref(optimizer), type(optimizer).__name__)
+            entry = TrackedOptimizer(self._count, weakref.ref(optimizer), type(optimizer).__name__)
+            self._count += 1
             self._by_id[id(optimizer)] = entry
             self._all.append(entry)
+            self._alive.append(entry)
         return entry
 
     def note_made(self, optimizer: torch.optim.Optimizer, site: Site | None) -> TrackedOptimizer:

@@ -23,12 +23,13 @@ from whygrad.model import Module, Output, Role
 from whygrad.probe.guard import Guard
 from whygrad.probe.modules import ModuleRegistry, NamedModule
 from whygrad.probe.patches import drop_own_frame
-from whygrad.probe.source import place_or_none
+from whygrad.probe.source import Site, place_or_none
 from whygrad.probe.tracebacks import clean_traceback
 from whygrad.stats.kernel import is_supported, tensor_statistics
 
 _DEPTH = 4  # structures in structures
 _ITEMS = 1024  # of one structure
+MAX_RETIRED = 5000
 Row = tuple[int, torch.Tensor]  # id of the output, its statistics (8,)
 
 
@@ -78,10 +79,14 @@ class OutputRecorder:
     def __init__(self, registry: ModuleRegistry, guard: Guard) -> None:
         self.forwards = 0  # calls of root modules with grad enabled
         self.on_forward: Callable[[], None] = lambda: None  # called at each of them; set by the session
+        self.on_enter: Callable[[nn.Module], None] | None = None  # called with each module that is entered
         self._registry = registry
         self._guard = guard
+        self._count = 0
+        self._outputs_count = 0
         self._modules: dict[int, TrackedModule] = {}
-        self._all_modules: list[TrackedModule] = []
+        self._all_modules: dict[int, TrackedModule] = {}  # by number
+        self._by_line: dict[tuple[str, Site], TrackedModule] = {}  # of modules that no model holds, made at that line
         self._outputs: dict[tuple[int, str], TrackedOutput] = {}
         self._window = Window()
         self._local = threading.local()
@@ -126,18 +131,43 @@ class OutputRecorder:
     def _enter(self, module: nn.Module) -> None:
         entry = self._modules.get(id(module))
         if entry is None or entry.ref() is not module:
-            number = len(self._all_modules)
-            entry = TrackedModule(number, weakref.ref(module), type(module).__name__, number)
-            self._modules[id(module)] = entry
-            self._all_modules.append(entry)
+            entry = self._modules[id(module)] = self._made_again(module) or self._new(module)
         if self._is_rerun(entry):
             return
+        if self.on_enter is not None:
+            self.on_enter(module)
         entry.calls += 1
         entry.training = module.training
         if self.depth == 0 and not _in_backward():
             self.on_forward()
             self.forwards += 1
             self._registry.note_call(module)
+
+    def _new(self, module: nn.Module) -> TrackedModule:
+        number, self._count = self._count, self._count + 1
+        entry = self._all_modules[number] = TrackedModule(number, weakref.ref(module), type(module).__name__, number)
+        site = self._registry.made_at(module)
+        if site is not None:
+            self._by_line[entry.type, site] = entry
+        return entry
+
+    def _made_again(self, module: nn.Module) -> TrackedModule | None:
+        """Return the entry of a module's predecessor: `nn.ReLU()(x)` in a forward makes one each time."""
+        site = self._registry.made_at(module)
+        entry = self._by_line.get((type(module).__name__, site)) if site is not None else None
+        if entry is None or entry.ref() is not None or entry.name is not None:
+            return None
+        entry.ref = weakref.ref(module)
+        return entry
+
+    def retire(self) -> None:
+        """Forget the modules that are gone, beyond a limit; what was known of them is in the run file."""
+        self._modules = {id(m): entry for entry in self._modules.values() if (m := entry.ref()) is not None}
+        if len(self._all_modules) - len(self._modules) <= MAX_RETIRED:
+            return
+        self._all_modules = {entry.id: entry for entry in self._modules.values()}
+        self._by_line = {key: entry for key, entry in self._by_line.items() if entry.id in self._all_modules}
+        self._outputs = {key: output for key, output in self._outputs.items() if output.module in self._all_modules}
 
     def _is_rerun(self, entry: TrackedModule) -> bool:
         """Return whether activation checkpointing runs a forward again that was seen already."""
@@ -192,7 +222,7 @@ class OutputRecorder:
     def _output(self, module: TrackedModule, path: str, tensor: torch.Tensor) -> TrackedOutput:
         output = self._outputs.get((module.id, path))
         if output is None:
-            number = len(self._outputs)
+            number, self._outputs_count = self._outputs_count, self._outputs_count + 1
             dtype = str(tensor.dtype).removeprefix("torch.")
             output = TrackedOutput(number, module.id, path, number, tuple(tensor.shape), dtype)
             self._outputs[module.id, path] = output
@@ -205,9 +235,9 @@ class OutputRecorder:
     def close_window(self) -> dict[Role, list[Row]]:
         """End the current step's window and return what was measured in it."""
         window, self._window = self._window, Window()
-        by_id = {output.id: output for output in self._outputs.values()}
-        for number, waiting in window.views.items():
-            by_id[number].view_written |= waiting > 0
+        if window.views:
+            for output in self._outputs.values():
+                output.view_written |= window.views.get(output.id, 0) > 0
         return window.rows
 
     def name(self, tree: list[NamedModule]) -> None:
@@ -219,7 +249,7 @@ class OutputRecorder:
 
     def types(self) -> Iterator[tuple[str, type[nn.Module]]]:
         """Yield (name, class) of every module that was called and still exists."""
-        for entry in self._all_modules:
+        for entry in self._all_modules.values():
             module = entry.ref()
             if module is not None:
                 yield entry.name or entry.type, type(module)
@@ -231,7 +261,7 @@ class OutputRecorder:
 
     def module_facts(self) -> Iterator[Module]:
         """Yield the facts about every module that was called."""
-        for entry in self._all_modules:
+        for entry in self._all_modules.values():
             module = entry.ref()
             made = place_or_none(self._registry.made_at(module)) if module is not None else None
             name = entry.type if entry.name is None else entry.name

@@ -54,6 +54,11 @@ class Tracked:
     uses: int | None = None
     used: Site | None = None
     changed_outside: int = 0
+    compared: int = 0
+    overwritten: int = 0
+    restored: int = 0
+    undone: float = 0.0
+    loads: int = 0
     version: int | None = None  # `_version` after the last step that may change it
     sample: torch.Tensor | None = None  # of its value at a backward pass, as long as no optimizer of its own stepped
     rows_alive: torch.Tensor | None = None  # bool, one per row: had a gradient in some recorded step
@@ -62,6 +67,11 @@ class Tracked:
     path: PathEnd | None = None
     ends_at: Place | None = None
     ends_with: str = ""
+
+    @property
+    def is_nameless(self) -> bool:
+        """Return whether no module, optimizer or variable is known that holds it."""
+        return not self.names and not self.held_in
 
     def fact(self, *, prefixed: bool) -> Parameter:
         """Return the facts; `prefixed` leads names by the root's."""
@@ -98,6 +108,11 @@ class Tracked:
             uses=self.uses,
             used_at=place_or_none(self.used),
             changed_outside=self.changed_outside,
+            compared=self.compared,
+            overwritten=self.overwritten,
+            restored=self.restored,
+            undone=self.undone,
+            loads=self.loads,
             rows=self.shape[0] if len(self.shape) > 1 else 0,
             silent_rows=0 if alive is None else int((~alive).sum()),
             loaded=self.loaded,
@@ -117,6 +132,7 @@ class Birth:
     attribute: str = ""
     frozen: Site | None = None
     loaded: bool = False
+    passes: int = 0  # backward passes that reached it
 
 
 def _released() -> None:
@@ -215,13 +231,8 @@ class ParameterTable:
         """Return the names of the root models that have a parameter which learns, or which an optimizer holds."""
         return {t.root for t in self._all if t.root and (t.optimizers or t.reached)}
 
-    def resolve(self, *, judge_stale: bool) -> None:
-        """Name every parameter of every model in use, as the modules hold them now.
-
-        Args:
-            judge_stale: Mark parameters that no module holds any more. Not at the end of the program, when functions
-                have returned and models are gone.
-        """
+    def resolve(self) -> set[int]:
+        """Name every parameter of every model in use, as the modules hold them now; return the ids of those held."""
         models = [modules for modules in _by_root(self._registry.tree()) if self._in_use(modules)]
         loose = [found for modules in models for named in modules for found in find_unregistered(named, self._user)]
         inner = {id(found.holder): found.owner.root for found in loose if found.holder is not None}
@@ -233,8 +244,7 @@ class ParameterTable:
                     held.update(self._name_registered(named))
         for found in loose:
             self._name_unregistered(found)
-        if judge_stale:
-            self._mark_stale(held)
+        return held
 
     def _in_use(self, modules: list[NamedModule]) -> bool:
         return any(
@@ -277,7 +287,8 @@ class ParameterTable:
         entry.module_ref = weakref.ref(named.module)
         entry.attribute = attribute
 
-    def _mark_stale(self, held: set[int]) -> None:
+    def mark_stale(self, held: set[int]) -> None:
+        """Mark the tensors of optimizers that are not among the parameters that modules hold."""
         for entry in self._alive:
             tensor = entry.ref()
             if tensor is None or not entry.optimizers:

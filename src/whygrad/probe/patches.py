@@ -57,6 +57,9 @@ class Patches:
     def __init__(self) -> None:
         self._saved: list[tuple[Any, str, Any, Any]] = []
 
+    def __bool__(self) -> bool:
+        return bool(self._saved)
+
     def replace(self, owner: Any, name: str, new: Any) -> None:
         """Set `owner.name` to `new` and remember what stood there in `owner` itself."""
         before = owner.__dict__.get(name, _ABSENT)

@@ -20,9 +20,11 @@ from whygrad.probe.budget import Budget
 from whygrad.probe.dataflow.dataflow import Dataflow
 from whygrad.probe.events import EventLog
 from whygrad.probe.facts import find_backward_methods, find_unreached_steps, merge_uses, resolve, run_info, write_facts
+from whygrad.probe.groups import GroupTable
 from whygrad.probe.guard import Guard
 from whygrad.probe.journal import Journal
 from whygrad.probe.modules import ModuleRegistry
+from whygrad.probe.nonfinite.watch import NonfiniteWatch
 from whygrad.probe.optimizers import OptimizerTable
 from whygrad.probe.outputs import OutputRecorder
 from whygrad.probe.parameters import ParameterTable
@@ -30,18 +32,24 @@ from whygrad.probe.paths import CutTable, merge_paths
 from whygrad.probe.postmortem import explain_error
 from whygrad.probe.reads import describe_read, describe_warning
 from whygrad.probe.recording import Recorder
+from whygrad.probe.replicas import ReplicaTable
+from whygrad.probe.rewriting import Rewriting
 from whygrad.probe.source import Site, UserCode
 from whygrad.probe.training import Training
 from whygrad.runfile.writer import RunWriter
 
 _clock = time.perf_counter
 
-TRACED_STEPS = 3  # of each optimizer
-MAX_TRACED_STEPS = 24  # in all: a program that makes optimizers for ever must not be traced for ever
-FLUSH_S = 2.0
-
 
 _active: Session | None = None
+
+
+def _abandon_in_child() -> None:
+    if _active is not None:
+        _active.abandon()
+
+
+os.register_at_fork(after_in_child=_abandon_in_child)
 
 
 def active_session() -> Session | None:
@@ -69,12 +77,15 @@ class Session:
     def __init__(self, options: SessionOptions) -> None:
         self.options = options
         self.path = options.folder / f"rank{options.rank}.whygrad"
-        self.guard = Guard()
+        self.guard = Guard(self._stop_watching)
         self.cwd = options.cwd or str(Path.cwd())
         self.user = UserCode(_program_file(options.script, self.cwd))
         self.registry = ModuleRegistry(self.user)
         self.parameters = ParameterTable(self.registry, self.user)
         self.optimizers = OptimizerTable(self.user)
+        self.groups = GroupTable()
+        self.rewriting = Rewriting(self)
+        self.replicas = ReplicaTable(self.user)
         self.outputs = OutputRecorder(self.registry, self.guard)
         self.events = EventLog()
         self.cuts = CutTable()
@@ -87,6 +98,7 @@ class Session:
             on_intermediate_grad_read=self.note_intermediate_read,
             on_freeze=self.note_frozen,
         )
+        self.nonfinite = NonfiniteWatch(self)
         self.training = Training(self, Budget(options.overhead, options.every))
         self.outputs.on_forward = self.training.check_window
         self.notes: list[str] = []
@@ -101,13 +113,21 @@ class Session:
     def watch_calls(self, on: bool) -> None:
         """Switch the observation of module calls; set by the installation."""
 
+    def _stop_watching(self, part: str) -> None:
+        """Take out what watches each call, once the part that reads it, or ends its windows, has failed."""
+        if part in ("outputs", "steps"):
+            self.watch_calls(False)
+        if part in ("tracer", "steps"):
+            self.tracer.switch_off()
+
     # -- life ---------------------------------------------------------------------------------------------------
 
     def start(self) -> None:
         """Open the run file and switch the probe on.
 
         Raises:
-            OSError: The run folder can't be written.
+            OSError: The run folder can't be made.
+            RunFileError: The run file can't be written, or is there already.
             RuntimeError: A session is active already.
         """
         global _active
@@ -131,6 +151,7 @@ class Session:
         global _active
         _active = None
         self.tracer.switch_off()
+        self.nonfinite.switch(on=False)
         self._undo()
 
     def finish(self, error: BaseException | None = None) -> None:
@@ -147,13 +168,10 @@ class Session:
         self._take_out()
         if error is not None:
             self.guard.run("names", lambda: self.registry.name_from(error.__traceback__))
-        for last in (
-            lambda: resolve(self, judge_stale=False),
-            lambda: merge_uses(self),
-            lambda: find_unreached_steps(self),
-            lambda: find_backward_methods(self),
-        ):
-            self.guard.run("names", last)
+        self.guard.run("names", lambda: resolve(self, judge_stale=False))
+        self.guard.run("uses", merge_uses, self)
+        self.guard.run("step calls", find_unreached_steps, self)
+        self.guard.run("backward methods", find_backward_methods, self)
         raised = self._raised(error)
         self.guard.run("facts", lambda: write_facts(self, ended=True, raised=raised))
         self.guard.run("run file", self.recorder.writer.close)

@@ -34,8 +34,8 @@ RETRACED_STEPS = 2  # after a gradient has disappeared
 MAX_TRACED_STEPS = 24  # in all: a program that makes optimizers for ever must not be traced for ever
 MAX_WINDOW_S = 5.0  # of our own time between two steps: a program that never steps must not be watched for ever
 FLUSH_S = 2.0
+MAX_HOLDERS = 64  # optimizers of one parameter that are remembered: each round of training may make a new one
 SAMPLE = 1024  # elements of a parameter that are compared
-MAX_LOOSE_IDS = 10_000
 
 
 class Training:
@@ -52,8 +52,8 @@ class Training:
         self._session = session
         self._budget = budget
         self._loss: float | None = None
-        self._loose: dict[int, int] = {}  # id of a leaf outside all modules -> backward passes that reached it
         self._resolved = False
+        self._asked = False
         self._retrace = 0  # steps to trace because a gradient disappeared
         self._window_began_s = 0.0  # of our own time
 
@@ -68,12 +68,19 @@ class Training:
             self._session.tracer.switch_on()
         else:
             self._session.tracer.switch_off()
+        self._session.nonfinite.switch(on=watch_calls)
 
     def _wants_trace(self) -> bool:
-        alive = [o for o in self._session.optimizers if o.ref() is not None]
+        alive = [o for o in self._session.optimizers.alive() if o.ref() is not None]
         young = not alive or any(o.steps < TRACED_STEPS for o in alive)
         wanted = young or self.steps < TRACED_STEPS or self._retrace > 0
         return wanted and self.traced_steps < MAX_TRACED_STEPS
+
+    def ask_for_trace(self) -> None:
+        """Trace the next steps, once: something wrote weights, and nobody saw what."""
+        if not self._asked:
+            self._asked = True
+            self._retrace = RETRACED_STEPS
 
     def check_window(self) -> None:
         """Stop watching where no step comes: a loop that only evaluates, or never calls `step()`, has seen enough."""
@@ -95,8 +102,11 @@ class Training:
     def before_backward(self, roots: tuple[torch.Tensor, ...], inputs: tuple[torch.Tensor, ...] | None) -> None:
         """Look at the graph that a backward pass is about to run through."""
         self._session.tracer.note_backward(roots, inputs)
+        if self._session.replicas:
+            self._session.guard.run("replicas", self._session.replicas.before_backward)
         self._loss = _value(roots[0]) if roots else None
         self.check_window()
+        self._session.nonfinite.before_backward(roots)
         if self.backwards == 0 or _is_power_of_two(self.backwards):
             self._note_moves()
         if not self.recording:
@@ -141,20 +151,22 @@ class Training:
                 entry.changed_outside += not torch.equal(before, entry.sample)
 
     def _new_leaf(self, leaf: torch.Tensor) -> Tracked | None:
-        if len(self._loose) > MAX_LOOSE_IDS:
-            self._loose.clear()
-        times = self._loose[id(leaf)] = self._loose.get(id(leaf), 0) + 1
+        birth = self._session.parameters.birth(leaf)
+        birth.passes += 1
         if isinstance(leaf, torch.nn.Parameter):
             resolve(self._session, judge_stale=True)
             found = self._session.parameters.get(leaf)
             return found or self._session.parameters.add_loose(leaf, holder_name(leaf, self._session.user) or "")
-        if times < 2 and len(self._session.optimizers):  # an input that requires grad lives for one pass
+        if birth.passes < 2 and len(self._session.optimizers):  # an input that requires grad lives for one pass
             return None
         return self._session.parameters.add_loose(leaf, holder_name(leaf, self._session.user) or "")
 
     def after_backward(self, site: Site | None, roots: tuple[torch.Tensor, ...]) -> None:
         """Count a backward pass; where there is no optimizer, it is a step."""
         self.backwards += 1
+        if self._session.replicas:
+            self._session.guard.run("replicas", self._session.replicas.after_backward, site)
+        self._session.nonfinite.after_backward()
         self._session.journal.note_pass(roots, site, self.steps, walk=self._session.tracer.active)
         root = roots[0] if roots else None
         grad_fn = root.grad_fn.name() if root is not None and root.grad_fn is not None else ""
@@ -163,7 +175,7 @@ class Training:
         self._session.events.note("backward", self.steps, site, grad_fn=grad_fn, loss=self._loss, made_at=made)
         if self._loss is not None and self._loss - self._loss != 0:
             self._session.events.note("nonfinite_loss", self.steps, site, value=str(self._loss))
-        for optimizer in self._session.optimizers:
+        for optimizer in self._session.optimizers.alive():
             optimizer.backwards += 1
         if not len(self._session.optimizers):
             self._step(None, None)
@@ -187,6 +199,7 @@ class Training:
         if not has_closure:
             self._session.tracer.paused = True
             self._read(optimizer, tracked)
+        self._session.guard.run("rewriting", self._compare, optimizer, tracked)
 
     def after_step(self, optimizer: torch.optim.Optimizer, has_closure: bool, site: Site | None) -> None:
         """Complete a step."""
@@ -201,13 +214,19 @@ class Training:
         tracked.stepped = site or tracked.stepped
         tracked.last_learning_rates = learning_rates(optimizer)
         tracked.zero_rate_steps += all(rate == 0 for rate in tracked.last_learning_rates)
+        self._session.groups.note_step(optimizer, tracked)
+        self._session.guard.run("rewriting", self._session.rewriting.after_step, tracked)
         self._step(optimizer, tracked)
+
+    def _compare(self, optimizer: torch.optim.Optimizer, tracked: TrackedOptimizer) -> None:
+        self._session.rewriting.before_step(optimizer, tracked, recording=self.recording)
 
     def _read(self, optimizer: torch.optim.Optimizer, tracked: TrackedOptimizer) -> None:
         held = held_tensors(optimizer)
         tracked.parameters = len(held)
         known = [self._session.parameters.get(tensor) for tensor in held]
-        if None in known or tracked.steps < 2 or _is_power_of_two(tracked.steps):
+        nameless = any(entry is None or entry.is_nameless for entry in known)
+        if nameless or self.steps < 2 or _is_power_of_two(self.steps):
             self._link(held, tracked)
             resolve(self._session, judge_stale=True)
         self._count(held)
@@ -223,7 +242,14 @@ class Training:
         for tensor in held:
             entry = self._session.parameters.add(tensor)
             if tracked.id not in entry.optimizers:
-                entry.optimizers.append(tracked.id)
+                entry.optimizers = [*entry.optimizers[-MAX_HOLDERS:], tracked.id]
+        optimizer = tracked.ref()
+        if optimizer is not None:
+            self._session.groups.note_members(optimizer, tracked, self._number)
+
+    def _number(self, tensor: torch.Tensor) -> int | None:
+        entry = self._session.parameters.get(tensor)
+        return None if entry is None else entry.id
 
     def _count(self, held: list[torch.Tensor]) -> None:
         ids = {id(tensor) for tensor in held}
@@ -256,7 +282,8 @@ class Training:
                 self._session.guard.run("paths", merge_paths, self._session, self._session.parameters.alive())
         elif self.recording:
             self._session.recorder.updates(self.steps)
-        if optimizer is not None:
+        if optimizer is not None and tracked is not None:
+            self._session.guard.run("replicas", self._session.replicas.note_step, optimizer, tracked)
             for tensor in held_tensors(optimizer):
                 entry = self._session.parameters.get(tensor)
                 if entry is not None:
@@ -296,7 +323,7 @@ class Training:
         elapsed = _clock() - self._session.began
         self.recording = self._budget.record_next(
             steps_done=self.steps,
-            optimizers=sum(o.ref() is not None for o in self._session.optimizers),
+            optimizers=sum(o.ref() is not None for o in self._session.optimizers.alive()),
             own_s=self._session.guard.own_s,
             elapsed_s=elapsed,
         )

@@ -7,8 +7,9 @@ nothing found: 52 of 52 parameters learn (200 steps)
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from whygrad.errors import RunFileError
 from whygrad.evidence import Evidence
@@ -28,7 +29,7 @@ class Judgement:
 
 
 def judge(ranks: Sequence[Evidence], rules: Mapping[str, Rule]) -> Judgement:
-    """Run every rule over every rank.
+    """Run every rule over every rank, and those that compare ranks over all of them at once.
 
     A rule that raises becomes a note. What several ranks show at one place is one finding; the numbers are those of the
     first rank that shows it, named in the evidence unless it is the first of all.
@@ -38,18 +39,28 @@ def judge(ranks: Sequence[Evidence], rules: Mapping[str, Rule]) -> Judgement:
     """
     found: list[Finding] = []
     failed: list[str] = []
-    for position, evidence in enumerate(ranks):
-        where = {"rank": evidence.info.rank} if position else {}
-        for rule in rules.values():
-            try:
-                found += (replace(f, evidence={**f.evidence, **where}) for f in rule.check(evidence))
-            except RunFileError:
-                raise  # no fault of the rule: statistics are read when they are asked for
-            except Exception as error:
-                failed.append(f"rule `{rule.slug}` failed: {type(error).__name__}: {error}")
+    for rule, position, check in _checks(ranks, rules.values()):
+        where = {"rank": ranks[position].info.rank} if position else {}
+        try:
+            found += (replace(f, evidence={**f.evidence, **where}) for f in check())
+        except RunFileError:
+            raise  # no fault of the rule: statistics are read when they are asked for
+        except Exception as error:
+            failed.append(f"rule `{rule.slug}` failed: {type(error).__name__}: {error}")
     parameters = parameter_names(ranks[0]) if ranks else frozenset[str]()
     notes = (*_unobserved(ranks), *failed)
     return Judgement(arranged(found, rules, parameters), tuple(dict.fromkeys(notes)))
+
+
+def _checks(
+    ranks: Sequence[Evidence], rules: Iterable[Rule]
+) -> Iterator[tuple[Rule, int, Callable[[], Iterable[Finding]]]]:
+    """Yield each rule with the position of the rank that it looks at, 0 for all of them, and its check."""
+    for rule in rules:
+        if rule.check_ranks is not None:
+            yield rule, 0, partial(rule.check_ranks, ranks)
+        else:
+            yield from ((rule, position, partial(rule.check, evidence)) for position, evidence in enumerate(ranks))
 
 
 def findings(evidence: Evidence, rules: Mapping[str, Rule]) -> tuple[Finding, ...]:

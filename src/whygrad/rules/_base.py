@@ -7,8 +7,8 @@ holds a bad and a good example that tests execute. Adding a rule is adding one f
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 
 from whygrad.evidence import Evidence
 from whygrad.model import Finding, Severity
@@ -24,6 +24,8 @@ HEADINGS: tuple[str, ...] = (
 """Headings (`## ...`) that every page has, in this order; `Options` and `See also` may follow."""
 
 Check = Callable[[Evidence], Iterable[Finding]]
+RanksCheck = Callable[[Sequence[Evidence]], Iterable[Finding]]
+"""Of the evidence of every rank at once, by rank."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +39,7 @@ class Rule:
     explains: frozenset[str]  # slugs of findings that are consequences of this one on the same tensors
     page: str  # Markdown
     check: Check
+    check_ranks: RanksCheck | None = None  # takes the place of `check` where it is there
 
 
 _REGISTRY: dict[str, Rule] = {}
@@ -58,5 +61,26 @@ def rule(
         page = (sys.modules[check.__module__].__doc__ or "").strip()
         _REGISTRY[slug] = Rule(slug, title, severity, since, frozenset(explains), page, check)
         return check
+
+    return register
+
+
+def ranks_rule(
+    slug: str, *, title: str, severity: Severity, since: str, explains: Iterable[str] = ()
+) -> Callable[[RanksCheck], RanksCheck]:
+    """Register the decorated function as the check of rule `slug`, which compares the ranks of a run.
+
+    Raises:
+        ValueError: The slug is taken.
+    """
+
+    def register(check_ranks: RanksCheck) -> RanksCheck:
+        def check(evidence: Evidence) -> Iterable[Finding]:
+            return check_ranks((evidence,))
+
+        check.__module__ = check_ranks.__module__
+        rule(slug, title=title, severity=severity, since=since, explains=explains)(check)
+        _REGISTRY[slug] = replace(_REGISTRY[slug], check_ranks=check_ranks)
+        return check_ranks
 
     return register

@@ -100,8 +100,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from whygrad.evidence import Evidence
-from whygrad.model import Finding, Output, Parameter, Place, Role, Severity, Statistics
+from whygrad.model import Event, Finding, Output, Parameter, Place, Role, Severity, Statistics
 from whygrad.rules._base import rule
+from whygrad.rules._births import described, remedy, seen_birth
 from whygrad.rules._select import holder, names
 from whygrad.rules._sizes import broken_at, has_broken_loss, outputs_by
 from whygrad.rules._text import counted, named, number
@@ -214,6 +215,9 @@ def _kind(measured: Iterator[Statistics]) -> str:
 
 def _birth(evidence: Evidence, step: int, hit: list[Parameter]) -> _Birth:
     weights = evidence.matrices.read(step, Role.WEIGHT)
+    seen = seen_birth(evidence, step)
+    if seen is not None:
+        return _seen(evidence, step, seen)
     if not weights:
         return _unrecorded(f"step {step} was not recorded in full, so where it arose is not known")
     if any(p.requires_grad and p.id in weights and weights[p.id].nonfinite for p in evidence.parameters):
@@ -229,6 +233,13 @@ def _birth(evidence: Evidence, step: int, hit: list[Parameter]) -> _Birth:
         )
     begun = "it arose" if loss is None else f"the loss was finite ({number(loss)}), so it arose in backward"
     return _in_backward(evidence, step, hit, begun)
+
+
+def _seen(evidence: Evidence, step: int, birth: Event) -> _Birth:
+    side = birth.detail["side"]
+    loss = next((each.loss for each in evidence.steps if each.id == step), None)
+    finite = f"the loss was finite ({number(loss)}), " if side == "backward" and loss is not None else ""
+    return _Birth(side, finite + described(birth), remedy(birth), birth.place)
 
 
 def _unrecorded(what: str) -> _Birth:

@@ -16,7 +16,22 @@ from typing import Any, TypeVar
 
 from whygrad.errors import RunFileError
 from whygrad.evidence import Evidence
-from whygrad.model import Cut, Event, Module, Optimizer, Output, Parameter, Place, Step, Total
+from whygrad.model import (
+    Activation,
+    Cut,
+    Event,
+    Feed,
+    Group,
+    Module,
+    Optimizer,
+    Output,
+    Parameter,
+    Place,
+    Replica,
+    Step,
+    Symmetry,
+    Total,
+)
 from whygrad.runfile.connection import Source, damaged
 from whygrad.runfile.matrices import FileMatrices
 from whygrad.runfile.rows import columns_of, from_meta, from_rows
@@ -63,6 +78,11 @@ def read_evidence(path: Path, *, with_steps: bool = True) -> Evidence:
             cuts=read(Cut),
             outputs=read(Output),
             optimizers=read(Optimizer),
+            groups=read(Group),
+            replicas=read(Replica),
+            feeds=read(Feed),
+            symmetries=read(Symmetry),
+            activations=read(Activation),
             steps=read(Step),
             events=read(Event),
             totals=read(Total),

@@ -15,7 +15,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from whygrad.model import Cut, Event, Module, Optimizer, Output, Parameter, Step, Total
+from whygrad.model import (
+    Activation,
+    Cut,
+    Event,
+    Feed,
+    Group,
+    Module,
+    Optimizer,
+    Output,
+    Parameter,
+    Replica,
+    Step,
+    Symmetry,
+    Total,
+)
 
 APPLICATION_ID = 0x57485947  # "WHYG": tells a run file from other SQLite databases
 
@@ -40,7 +54,12 @@ TABLES: dict[type, Table] = {
     Cut: Table("cut"),
     Output: Table("output"),
     Optimizer: Table("optimizer"),
+    Group: Table("parameter_group"),
+    Replica: Table("replica"),
     Step: Table("step"),
+    Feed: Table("feed"),
+    Symmetry: Table("symmetry", key=("id", "dimension"), conflict="id, dimension", order="id, dimension"),
+    Activation: Table("activation"),
     Event: Table(
         "event",
         key=("kind", "subject", "place"),
@@ -116,6 +135,11 @@ CREATE TABLE parameter (
     uses                 INTEGER,  -- operations of traced steps that took it as input; NULL: no step was traced
     used_at              INTEGER,  -- the last of them
     changed_outside      INTEGER,  -- steps between which its value changed without an optimizer step of its own
+    compared             INTEGER,  -- pairs of successive steps of its optimizer between which it was compared
+    overwritten          INTEGER,  -- of those: something had written it in between
+    restored             INTEGER,  -- of those: it was again what it had been before the step
+    undone               REAL,     -- added over those: the share of the way from its first value that was taken back
+    loads                INTEGER,  -- calls of load_state_dict that wrote it after a step of its own
     rows                 INTEGER,  -- size of dimension 0 of a tensor of two or more dimensions
     silent_rows          INTEGER,  -- of those: gradient exactly zero in every recorded step
     loaded               INTEGER,  -- its value came from load_state_dict
@@ -173,6 +197,53 @@ CREATE TABLE optimizer (
     scheduler_steps       INTEGER         -- not counting the one its constructor makes
 );
 
+-- Models that DistributedDataParallel wraps: one copy on each rank, whose gradients it averages.
+CREATE TABLE replica (
+    id                      INTEGER PRIMARY KEY,
+    root                    TEXT NOT NULL,  -- name of the root model
+    parameters              TEXT,           -- JSON: ids of those it averages
+    world_size              INTEGER,
+    find_unused_parameters  INTEGER,
+    static_graph            INTEGER,
+    hook                    TEXT,           -- name of the communication hook that stands in for the average
+    made_at                 INTEGER,
+    called_at               INTEGER,        -- user line of its last call with grad enabled
+    calls                   INTEGER,        -- calls with grad enabled
+    local_calls             INTEGER,        -- of those: under no_sync
+    no_sync_at              INTEGER,        -- user line that last entered no_sync
+    outside_calls           INTEGER,        -- calls of its modules that did not come through it, in recorded steps
+    outside_at              INTEGER,        -- user line of the first of them
+    backwards               INTEGER,        -- backward passes that brought it gradients
+    local_backwards         INTEGER,        -- of those: the gradients were not averaged
+    steps                   INTEGER,        -- optimizer steps on those gradients
+    local_steps             INTEGER,        -- of those: the last backward pass before it was not averaged
+    first_local_step        INTEGER,        -- counts as steps does
+    local_why               TEXT,           -- of that step: no-sync, outside, repeated
+    local_at                INTEGER         -- user line of the last backward pass before it
+);
+
+-- Parameter groups of optimizers. NaN where a setting is not known.
+CREATE TABLE parameter_group (
+    id                     INTEGER PRIMARY KEY,
+    optimizer              INTEGER NOT NULL,  -- id
+    position               INTEGER NOT NULL,  -- in param_groups
+    parameters             TEXT,     -- JSON: ids of what it holds
+    learning_rate          REAL,     -- as constructed
+    base_learning_rate     REAL,     -- that its scheduler works from: max_lr, else initial_lr
+    first_learning_rate    REAL,     -- at its first step
+    last_learning_rate     REAL,     -- at its last step
+    lowest_learning_rate   REAL,
+    highest_learning_rate  REAL,
+    steps                  INTEGER,
+    zero_rate_steps        INTEGER,  -- of those: the rate was exactly 0
+    rises                  INTEGER,  -- of those: the rate was above that of the step before
+    weight_decay           REAL,
+    decoupled              INTEGER,  -- weight decay acts on the weight itself, not through the gradient
+    momentum               REAL,     -- of Adam and its kin, the first beta
+    eps                    REAL,
+    rate_set_at            INTEGER   -- line that sets group["lr"], where rates changed and no scheduler did it
+);
+
 -- Optimizer steps; backward passes where no optimizer holds what they reach.
 CREATE TABLE step (
     id              INTEGER PRIMARY KEY,
@@ -185,6 +256,50 @@ CREATE TABLE step (
     gradient_l2     REAL,           -- norm over all gradients of the step; NULL where it was not recorded
     weight_l2       REAL,           -- norm over all weights before the step
     update_l2       REAL            -- norm over all updates (of large tensors, a sample)
+);
+
+-- Data: tensors without a gradient that enter a model, a layer that is to learn, or a regression loss.
+CREATE TABLE feed (
+    id              INTEGER PRIMARY KEY,
+    name            TEXT NOT NULL,  -- what takes it, and which argument; of a target: the operation
+    kind            TEXT NOT NULL,  -- model, layer, target
+    module          INTEGER,        -- id of the module that takes it
+    shape           TEXT NOT NULL,  -- JSON; at its first look
+    dtype           TEXT NOT NULL,
+    looks           INTEGER,        -- at two samples (entries of dimension 0) or more
+    constant_looks  INTEGER,        -- of those: all samples were equal
+    expanded        INTEGER,        -- one sample, repeated without a copy
+    mean            REAL,           -- over all looks
+    std             REAL,
+    low             REAL,
+    high            REAL,
+    smallest_std    REAL,           -- of a column (dimension 1) that varies, at the first look at 8 samples or more
+    largest_std     REAL,
+    taken_at        INTEGER,        -- line that passed it on
+    made_at         INTEGER         -- line that made it; of samples that are equal, the one that made them equal
+);
+
+-- Units of parameters that started equal: same weights, same gradient, at every look so far.
+CREATE TABLE symmetry (
+    id                   INTEGER NOT NULL,  -- of the parameter
+    dimension            INTEGER NOT NULL,  -- whose entries are the units
+    units                INTEGER,           -- compared
+    looks                INTEGER,
+    first_step           INTEGER,
+    last_step            INTEGER,
+    difference           REAL,              -- largest between twins, against the size of the weights
+    gradient_difference  REAL,              -- likewise, of the gradients
+    PRIMARY KEY (id, dimension)
+) WITHOUT ROWID;
+
+-- How flat a squashing function is where a module's output lies, look by look.
+CREATE TABLE activation (
+    id        INTEGER PRIMARY KEY,
+    output    INTEGER NOT NULL,  -- id of the output that it made, or that it was applied to
+    function  TEXT NOT NULL,     -- sigmoid, tanh, softmax
+    place     INTEGER,           -- line that applied it, or made its module
+    steps     TEXT,              -- JSON: of the looks
+    flat      TEXT               -- JSON: share of the values whose slope is below a hundredth of the steepest one
 );
 
 -- What happened, once or often: equal kind, subject and place are counted together.
@@ -202,7 +317,7 @@ CREATE UNIQUE INDEX event_key ON event (kind, subject, coalesce(place, 0));
 -- Which tensor each row of a matrix belongs to; stored again only when the tensors change.
 CREATE TABLE layout (
     id    INTEGER PRIMARY KEY,
-    role  TEXT NOT NULL,  -- gradient, weight, update: ids of parameters; output, output_gradient: ids of outputs
+    role  TEXT NOT NULL,  -- gradient, weight, update: ids of parameters; the others: ids of outputs
     ids   BLOB NOT NULL   -- uint32 [n]
 );
 

@@ -21,8 +21,11 @@ from whygrad.errors import RunFileError
 from whygrad.model import (
     HISTOGRAM_BINS,
     STATISTICS,
+    Activation,
     Cut,
     Event,
+    Feed,
+    Group,
     Module,
     Optimizer,
     Output,
@@ -31,6 +34,7 @@ from whygrad.model import (
     Role,
     RunInfo,
     Step,
+    Symmetry,
     Total,
 )
 from whygrad.runfile.connection import connect, is_busy
@@ -76,7 +80,7 @@ class RunWriter:
         self._buffered = 0  # bytes, roughly
         self._limit = BUFFER_BYTES
 
-    def put(self, fact: Module | Parameter | Cut | Output | Optimizer) -> None:
+    def put(self, fact: Module | Parameter | Cut | Output | Optimizer | Group | Feed | Symmetry | Activation) -> None:
         """Store what is known now of a module, a parameter and so on, in place of what was known of its id."""
         self._put_all((fact,))
 

@@ -101,10 +101,14 @@ class Dataflow(TorchFunctionMode):
             put_at_bottom(self)
 
     def switch_off(self) -> None:
-        """Stop watching and forget everything."""
+        """Stop watching and forget everything.
+
+        It may be called in another thread than `switch_on`: what is left there goes with that thread's next torch call,
+        or with a later call of this function in it.
+        """
+        take_out(self)
         if self.active:
             self._observer.active = False
-            take_out(self)
             self._drop_window()
             self._made.clear()
 
@@ -212,7 +216,7 @@ class Dataflow(TorchFunctionMode):
 
     def run(self, original: Callable[..., Any], module: nn.Module, args: tuple[Any, ...], kwargs: Any) -> Any:
         """Call a module, without the tracer where its presence would change what is computed or compiled."""
-        aside = self._observer.active and _needs_mode_aside(module) and take_out(self)
+        aside = self._observer.active and needs_mode_aside(module) and take_out(self)
         try:
             result = original(module, *args, **kwargs)
         except BaseException as error:
@@ -231,7 +235,8 @@ class Dataflow(TorchFunctionMode):
         self._observer.recorder.opaque(type(module).__name__, inputs, parameters, result, grad)
 
 
-def _needs_mode_aside(module: nn.Module) -> bool:
+def needs_mode_aside(module: nn.Module) -> bool:
+    """Return whether a torch function mode would change what a module computes, or how it is compiled."""
     if isinstance(module, _FUSED_IN_EVAL):
         return not module.training
     return type(module).__name__ == _COMPILED

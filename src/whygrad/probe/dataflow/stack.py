@@ -27,6 +27,8 @@ def put_at_bottom(mode: TorchFunctionMode) -> None:
 
 def take_out(mode: TorchFunctionMode) -> bool:
     """Take a mode out of this thread's stack; return whether it was there."""
+    if not _len_torch_function_stack():
+        return False
     modes = _take_all()
     for each in modes:
         if each is not mode:
