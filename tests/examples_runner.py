@@ -1,7 +1,8 @@
 """Run a rule's example under the probe in hundredths of a second, and read what whygrad finds in it.
 
 The example runs in a fork of a process that has imported torch, as `__main__`, with every step recorded, so that what
-is found does not depend on how fast the machine is.
+is found does not depend on how fast the machine is. One that says `# torchrun --nproc-per-node=2 train.py` runs in a
+fork for each rank.
 """
 
 from __future__ import annotations
@@ -9,6 +10,9 @@ from __future__ import annotations
 import atexit
 import functools
 import json
+import os
+import re
+import socket
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,6 +25,7 @@ from whygrad.report import json_output
 from whygrad.run import Run, load
 
 RUN_FOLDER = "run"
+_LAUNCH = re.compile(r"^# torchrun --nproc-per-node=(\d+) ", re.MULTILINE)
 
 
 def run_example(source: str, tmp_path: Path) -> list[dict[str, Any]]:
@@ -64,14 +69,41 @@ def watch(arguments: Sequence[str]) -> None:
 
     script, folder = arguments
     path = Path(script).resolve()
-    session = Session(SessionOptions(folder=Path(folder), script=script, every=1))
+    launched = _LAUNCH.search(path.read_text(encoding="utf-8"))
+    world_size = 1 if launched is None else int(launched[1])
+    rank, others = _fork_ranks(world_size)
+    session = Session(SessionOptions(folder=Path(folder), script=script, every=1, rank=rank, world_size=world_size))
     session.start()
     try:
         _run_as_main(path)
     except BaseException as error:
         session.finish(error)
         raise
-    session.finish()
+    else:
+        session.finish()
+    finally:
+        for process in others:
+            os.waitpid(process, 0)
+    if rank:
+        os._exit(0)
+
+
+def _fork_ranks(world_size: int) -> tuple[int, list[int]]:
+    """Fork this process once for each further rank; return the rank of the one that returns, and rank 0 the others."""
+    if world_size == 1:
+        return 0, []
+    with socket.socket() as free:
+        free.bind(("localhost", 0))
+        os.environ.update(MASTER_ADDR="localhost", MASTER_PORT=str(free.getsockname()[1]), WORLD_SIZE=str(world_size))
+    others: list[int] = []
+    for rank in range(1, world_size):
+        process = os.fork()
+        if process == 0:
+            os.environ["RANK"] = str(rank)
+            return rank, []
+        others.append(process)
+    os.environ["RANK"] = "0"
+    return 0, others
 
 
 def _run_as_main(path: Path) -> None:

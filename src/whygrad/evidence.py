@@ -12,17 +12,23 @@ from typing import Protocol
 
 from whygrad.model import (
     Activation,
+    Clip,
     Cut,
     Event,
     Feed,
     Group,
+    Happening,
+    LossCall,
+    LossScale,
     Module,
     Optimizer,
     Output,
     Parameter,
     Replica,
     Role,
+    Round,
     RunInfo,
+    SoftmaxCall,
     Statistics,
     Step,
     Symmetry,
@@ -81,6 +87,12 @@ class Evidence:
     feeds: tuple[Feed, ...] = ()
     symmetries: tuple[Symmetry, ...] = ()
     activations: tuple[Activation, ...] = ()
+    rounds: tuple[Round, ...] = ()
+    happenings: tuple[Happening, ...] = ()
+    clips: tuple[Clip, ...] = ()
+    loss_scales: tuple[LossScale, ...] = ()
+    losses: tuple[LossCall, ...] = ()
+    softmaxes: tuple[SoftmaxCall, ...] = ()
     steps: tuple[Step, ...] = ()
     events: tuple[Event, ...] = ()
     totals: tuple[Total, ...] = ()
@@ -106,8 +118,8 @@ class Evidence:
         return tuple(sorted(self.parameters, key=lambda p: (p.order is None, p.order or 0, p.id)))
 
     def cuts_of(self, parameter: Parameter) -> tuple[Cut, ...]:
-        """Return the places where the path to a parameter is cut, nearest to the parameter first."""
-        return tuple(sorted((c for c in self.cuts if c.parameter == parameter.id), key=lambda c: (c.distance, c.id)))
+        """Return the places where the path to a parameter is cut, in the order to look at them: as the tracer ranks."""
+        return tuple(sorted((c for c in self.cuts if c.parameter == parameter.id), key=lambda c: c.id))
 
     def total(self, role: Role, tensor: int) -> Total | None:
         """Return the totals of a parameter or output over all recorded steps, or None if never recorded."""

@@ -39,6 +39,7 @@ class Role(StrEnum):
     WEIGHT = "weight"  # the parameter before its step
     UPDATE = "update"  # the parameter after its step minus before; zeros are elements that did not change
     OUTPUT = "output"  # what a module returned in forward
+    VARIATION = "variation"  # what a module returned, minus its mean over the samples (dimension 0); a sample of it
     OUTPUT_GRADIENT = "output_gradient"  # the gradient of the loss with respect to that output
     EARLY_GRADIENT = "early_gradient"  # that of the first call, where a step calls a module four times or more
     LATE_GRADIENT = "late_gradient"  # that of the last call
@@ -56,6 +57,8 @@ class PathEnd(StrEnum):
     UNDEFINED = "undefined"  # in the graph, but the gradient that came back was None
     CLEARED = "cleared"  # it had a gradient, which was cleared before the step
     RESTRICTED = "restricted"  # backward(inputs=...) or autograd.grad did not ask for it
+    NO_BACKWARD = "no-backward"  # no backward pass ran in the step
+    UNKNOWN = "unknown"  # too much happened in the step to remember all of it
 
 
 class CutKind(StrEnum):
@@ -67,7 +70,7 @@ class CutKind(StrEnum):
     COPY = "copy"  # copied into a fresh tensor: torch.tensor(x), nn.Parameter(x), from_numpy, deepcopy
     NO_GRAD = "no-grad"  # computed while grad mode was off
     NONDIFFERENTIABLE = "nondifferentiable"  # an operation without a derivative, or with one that is 0 everywhere
-    CUSTOM = "custom"  # an autograd.Function that returns no gradient
+    CUSTOM = "custom"  # in an autograd.Function that returns no gradient, or nothing but zeros
     OVERWRITTEN = "overwritten"  # its value was replaced in place or through `.data`
     OPAQUE = "opaque"  # inside a compiled or scripted module
     FIRST_ORDER = "first-order"  # a gradient that was taken without create_graph
@@ -190,6 +193,11 @@ class Module:
     order: int | None = None  # position of its first call, over all modules of the run; None: never called
     calls: int = 0  # calls with grad enabled in recorded steps
     training: bool | None = None  # `module.training` at the last such call
+    taught: int = 0  # watched steps before whose last backward pass it was called as a root model
+    taught_in_eval: int = 0  # of those: it was in eval mode at that call
+    eval_at: Place | None = None  # line of the last eval() call on it
+    has_modes: bool = False  # it computes something else in eval mode: Dropout, a norm with running statistics
+    fresh: bool = False  # its running statistics are those it was made with
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,7 +217,7 @@ class Parameter:
     module_type: str = ""  # class name of that module
     attribute: str = ""  # its name in that module, or the variable that holds it
     registered: bool = True  # found by `named_parameters()` of a root model
-    held_in: str = ""  # where it was found if not registered: "list", "dict", "attribute", "optimizer", "variable"
+    held_in: str = ""  # where it was found if not registered: "list", "dict", "attribute", "buffer", "optimizer", ...
     stale: bool = False  # an optimizer holds it, no module does any more, and a module once did
     requires_grad: bool = True  # at the end of the run
     made_at: Place | None = None  # user line that made it (or the layer it belongs to)
@@ -232,7 +240,11 @@ class Parameter:
     overwritten: int = 0  # of those: something had written it in between
     restored: int = 0  # of those: it was again what it had been before the step
     undone: float = 0.0  # added over those: the share of the way from its first value that the write took back
-    loads: int = 0  # calls of load_state_dict that wrote it after a step of its own
+    unmoved: float | None = None  # of a half precision weight: share of elements that still stand where they began
+    loads: int = 0  # calls of load_state_dict that wrote it since it was first seen
+    copy_of: int | None = None  # id of the parameter that it was deep-copied from
+    copied_at: Place | None = None  # and where
+    evaluations: int = 0  # of copies and copied ones: calls of their model without grad, and of its eval()
     rows: int = 0  # size of dimension 0 of a tensor of two or more dimensions
     silent_rows: int = 0  # of those: gradient exactly zero in every recorded step
     loaded: bool = False  # its value came from load_state_dict
@@ -255,11 +267,13 @@ class Cut:
     kind: CutKind
     operation: str  # "argmax", "detach", "item"
     place: Place | None = None  # of the operation
+    within: str = ""  # library function that the line calls and that holds the operation: "Normal.sample"
     reentry: Place | None = None  # where a value that left torch comes back
     mode: str = ""  # what switched grad mode off: "torch.no_grad()", "@torch.no_grad() on encode"
-    mode_at: Place | None = None  # and where
+    mode_at: Place | None = None  # and where; of an autograd.Function, where its backward returns
     inferred: bool = False  # linked by value or by the source's text, not by identity
     distance: int = 0  # operations between the parameter and the cut
+    as_target: bool = False  # its value is only what a loss compares predictions with
     steps: int = 1  # traced steps it was found in
 
 
@@ -277,6 +291,70 @@ class Output:
     without_grad: int = 0  # of those: it did not require grad although grad mode was on
     gradient_calls: int = 0  # of those: a gradient arrived
     view_written: bool = False  # a view that was written in place later: a missing gradient then says nothing
+
+
+@dataclass(frozen=True, slots=True)
+class LossCall:
+    """A loss function on one line, or a difference of prediction and target written by hand, in traced steps.
+
+    Numbers are bounds over all its calls that a backward pass led back to; NaN where none was read. An activation is
+    that of its input if only changes of shape, selections and casts lie between the two.
+    """
+
+    id: int
+    function: str  # "cross_entropy"; "sub" and the like where it is written by hand
+    place: Place | None = None
+    reduction: str = ""
+    calls: int = 0
+    shape: tuple[int, ...] = ()  # of the input, at the first call
+    target_shape: tuple[int, ...] = ()
+    result_shape: tuple[int, ...] = ()  # that both broadcast to
+    target_is_index: bool = False  # integers
+    target_from_model: bool = False  # computed from parameters, and by no arithmetic from the program's data
+    activation: str = ""  # "softmax", "sigmoid"; "" if none is the last operation on the input
+    activation_at: Place | None = None  # line that calls it; where a container calls its module, that made the module
+    inner_activation: str = ""  # likewise, of that activation's input
+    inner_activation_at: Place | None = None
+    softmax_at: Place | None = None  # the nearest softmax that the input was computed from by any operations
+    parameters: tuple[int, ...] = ()  # ids of those that the input was computed from
+    low: float = math.nan  # of the input
+    high: float = math.nan
+    sum_low: float = math.nan  # of its sums over the classes
+    sum_high: float = math.nan
+    exp_sum_low: float = math.nan  # of the sums of exp(input) over the classes
+    exp_sum_high: float = math.nan
+    target_low: float = math.nan
+    target_high: float = math.nan
+    target_negative: float = math.nan  # mean share of the target's elements below 0
+    target_above_one: float = math.nan
+    target_below_minus_one: float = math.nan
+
+
+@dataclass(frozen=True, slots=True)
+class SoftmaxCall:
+    """A softmax or log_softmax on one line, in traced steps: along which dimension, and which one is used up later.
+
+    A dimension is used up where the result, or its logarithm, is summed after a product, multiplied as a matrix, picked
+    from, or compared with targets that are distributions. Dimensions are those of the softmax's result.
+    """
+
+    id: int
+    function: str
+    place: Place | None = None  # line that calls it; where a container calls its module, that made the module
+    calls: int = 0
+    shape: tuple[int, ...] = ()  # at the first call
+    dim: int = 0
+    smallest: int = 0  # size of that dimension over all calls
+    largest: int = 0
+    batch: int | None = None  # size of dimension 0 of what the losses take
+    inner_activation: str = ""  # of its input, as in LossCall
+    inner_activation_at: Place | None = None
+    is_of_product: bool = False  # its input is a matrix product
+    used_dims: tuple[int, ...] = ()
+    used_by: tuple[str, ...] = ()  # how: "sum", "gather", "nll_loss", "product", "product, right", "target"
+    used_at: Place | None = None  # where first
+    parameters: tuple[int, ...] = ()  # ids of those that its input was computed from
+    nearest: tuple[int, ...] = ()  # of them, those of the last layers before it
 
 
 @dataclass(frozen=True, slots=True)
@@ -352,6 +430,91 @@ class Group:
     rate_set_at: Place | None = None  # line that sets `group["lr"]`, where rates changed and no scheduler did it
 
 
+class Deed(StrEnum):
+    """What a line of the training loop does to the gradients that an optimizer is about to use."""
+
+    BACKWARD = "backward"
+    CLEAR = "clear"  # zero_grad() of the optimizer, or of a module that it trains
+    CLEAR_BY_HAND = "clear-by-hand"  # they were gone, or zero, without one
+    CLIP = "clip"  # clip_grad_norm_ or clip_grad_value_
+    UNSCALE = "unscale"  # GradScaler.unscale_, which GradScaler.step calls where the program did not
+    STEP = "step"
+    SKIP = "skip"  # GradScaler.step left the optimizer's step out: some gradient was not finite
+    SCHEDULE = "schedule"  # the learning rate scheduler steps
+
+
+class Mark(StrEnum):
+    """What else is known of a happening."""
+
+    SCALED = "scaled"  # of a backward pass: the loss was multiplied by a GradScaler's scale
+    ON_THE_WAY = "on-the-way"  # its loss reached what the optimizer holds on the way to what another one holds
+    INPUT = "input"  # of a backward pass: it reached a leaf that is no parameter
+    USED = "used"  # of a clear: the gradients were read, or the weights written, by hand before it
+    EMPTY = "empty"  # of a step: there was no gradient, or only zeros
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """What happened from one step of an optimizer to its next: rounds of equal happenings are counted together."""
+
+    id: int
+    optimizer: int  # id
+    count: int
+    first_step: int  # number of steps done, over all optimizers, when the first of them ended
+    last_step: int  # when the last of them ended
+    first: bool = False  # the optimizer's first round: there was no step before
+    closure: bool = False  # the step ran a closure
+    cut_short: bool = False  # only its first happenings are known
+    unfinished: bool = False  # the run ended, or was written, before its step
+
+
+@dataclass(frozen=True, slots=True)
+class Happening:
+    """One thing that happened in a round; equal ones in a row are one.
+
+    A round holds what changes the gradients of its optimizer, every backward pass, and the steps of the others.
+    """
+
+    round: int  # id
+    position: int  # counts from 0
+    deed: Deed
+    place: Place | None = None
+    times: int = 1
+    optimizers: tuple[int, ...] = ()  # ids of those whose gradients it changed; of a step or schedule, whose it is
+    marks: tuple[str, ...] = ()  # values of Mark
+
+
+@dataclass(frozen=True, slots=True)
+class Clip:
+    """A line that clips gradients, and how much it took away."""
+
+    id: int
+    kind: str  # "norm" or "value"
+    place: Place | None = None
+    optimizers: tuple[int, ...] = ()  # ids of those whose gradients it changed
+    calls: int = 0
+    empty_calls: int = 0  # of those: it got no tensor
+    used_up: int = 0  # of those: from an iterator, such as a generator that yields each tensor once
+    measured: int = 0  # calls whose norm (kind "value": a sample of whose elements) was looked at and was above 0
+    clipped: int = 0  # of those: above the limit
+    factor: float | None = None  # gradient before through gradient after, geometric mean over the measured calls
+    limit: float | None = None  # of the last call
+    norm: float | None = None  # before clipping, geometric mean over the measured calls; None for kind "value"
+    scale: float | None = None  # the largest loss scale that the gradients still carried
+
+
+@dataclass(frozen=True, slots=True)
+class LossScale:
+    """A line that calls backward, and the constant that the loss was multiplied by last, as far as its graph shows."""
+
+    id: int
+    place: Place | None = None
+    passes: int = 0  # of those whose graph was walked
+    factor: float = 1.0  # product of the constants; a GradScaler's scale is left out
+    mean: bool = False  # behind them stands a mean over the batch
+    divided_by: int = 0  # by a framework, on the way from the program's loss; 0: none did
+
+
 @dataclass(frozen=True, slots=True)
 class Step:
     """One optimizer step; one backward where no optimizer holds what it reaches."""
@@ -366,6 +529,7 @@ class Step:
     gradient_l2: float | None = None  # norm over all gradients of the step; None where it was not recorded
     weight_l2: float | None = None  # norm over all weights before the step
     update_l2: float | None = None  # norm over all updates (of large tensors, a sample)
+    backward_l2: float | None = None  # norm over all gradients of the optimizer after its last backward, unscaled
 
 
 @dataclass(frozen=True, slots=True)
@@ -418,6 +582,7 @@ class Activation:
     place: Place | None = None  # line that applied it, or made its module
     steps: tuple[int, ...] = ()
     flat: tuple[float, ...] = ()  # share of the values whose slope is below a hundredth of the steepest one
+    slopes: tuple[float, ...] = ()  # mean slope, against the steepest one
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,9 @@ from torch import nn
 from torch.utils.checkpoint import checkpoint
 
 from tests.dataflow.tracing import Trace, marked, program
-from whygrad.probe.dataflow import CutKind, PathEnd, PathKind
+from whygrad.model import CutKind
+from whygrad.model import PathEnd as PathKind
+from whygrad.probe.dataflow import PathEnd
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from tests.dataflow.tracing import Trace
-from whygrad.probe.dataflow import PathKind
+from whygrad.model import PathEnd as PathKind
 from whygrad.probe.dataflow import window as window_module
 from whygrad.probe.dataflow.nodes import Node
 from whygrad.probe.source import place

@@ -7,7 +7,7 @@ import torch
 
 from tests.dataflow.cases import names
 from tests.dataflow.tracing import Trace, program
-from whygrad.probe.dataflow import PathKind
+from whygrad.model import PathEnd as PathKind
 
 PROGRAMS = {
     "logging everywhere": """

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.dataflow.tracing import Trace, program
-from whygrad.probe.dataflow import PathKind
+from whygrad.model import PathEnd as PathKind
 
 LEAVES = ("p0", "p1", "p2")
 

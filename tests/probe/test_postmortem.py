@@ -9,8 +9,8 @@ import torch
 from torch import nn
 
 from tests.probe.postmortems import code, explained
-from whygrad.probe import postmortem
-from whygrad.probe.postmortem import REASONS, Reason, explain_error
+from whygrad.probe.postmortem import errors
+from whygrad.probe.postmortem.errors import REASONS, Reason, explain_error
 from whygrad.probe.session import Session, SessionOptions
 
 X = torch.linspace(-1, 1, 24).reshape(8, 3)
@@ -294,7 +294,7 @@ def test_an_error_of_its_own_leaves_reason_and_message(tmp_path, monkeypatch):
         raise LookupError
 
     reason = Reason("graph-freed", ("second time",), broken)
-    monkeypatch.setattr(postmortem, "REASONS", (reason,))
+    monkeypatch.setattr(errors, "REASONS", (reason,))
     session = Session(SessionOptions(tmp_path / "run", __file__))
 
     raised = explain_error(session, RuntimeError("Trying to backward through the graph a second time"))

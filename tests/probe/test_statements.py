@@ -7,8 +7,16 @@ import pytest
 import torch
 from torch import nn
 
+from whygrad.probe.postmortem.statements import (
+    assigned,
+    attributes,
+    receiver,
+    short_name,
+    statement_at,
+    value_of,
+    written,
+)
 from whygrad.probe.source import Site
-from whygrad.probe.statements import assigned, attributes, receiver, short_name, statement_at, value_of, written
 
 
 def parse(source):

@@ -1,7 +1,5 @@
 """What a module hides in a list, dict or attribute is reported if it was meant to learn and stays as it was."""
 
-from dataclasses import replace
-
 import pytest
 
 from tests.rules.builders import check, evidence, info, line, module, optimizer, outsider, parameter, raised, weights
@@ -126,48 +124,6 @@ def test_a_plain_tensor_is_reported_unless_derivatives_are_taken_somewhere():
     assert [f.tensors for f in run(points)] == [("points",)]
     assert run(points, info=info(grad_calls=10)) == []
     assert len(run(hidden("weight", 1, held_in="attribute", order=0), info=info(grad_calls=10))) == 1
-
-
-# -- layers that forward makes -----------------------------------------------------------------------------------------
-
-
-def passing(id, attribute="weight", **fields):
-    made = replace(line(10, code="mix = nn.Linear(8, 8)"), function="forward")
-    local = {"registered": False, "held_in": "variable", "attribute": attribute, "root": "", "stale": True}
-    return outsider(attribute, id, **{**local, "made_at": made, "used_at": line(11), "reached": 1, **fields})
-
-
-def test_a_layer_that_forward_makes_in_every_pass_is_an_error_at_its_line():
-    (finding,) = run(*(passing(n, name) for n, name in enumerate(["weight", "bias"] * 4, 1)))
-
-    assert finding.severity is Severity.ERROR
-    assert finding.tensors == ("mix.weight", "mix.bias")
-    assert (finding.place.line, finding.also) == (10, (line(11),))
-    assert finding.message == (
-        "`mix.weight` (+1) are made anew in `forward`, 4 times in this run: no model registers them, and no optimizer "
-        "can hold them"
-    )
-
-
-@pytest.mark.parametrize(
-    "fields",
-    [
-        {"registered": True, "held_in": "", "root": "net"},  # a fresh model of its own
-        {"optimizers": (1,)},  # an inner loop with an optimizer
-        {"reached": 0},
-        {"reached": 2},
-        {"requires_grad": False},
-        {"made_at": line(10)},  # made outside of any function
-        {"made_at": None},
-    ],
-)
-def test_what_is_made_again_and_again_for_another_reason_is_silent(fields):
-    assert run(*(passing(number, **fields) for number in range(1, 6))) == []
-
-
-def test_two_generations_are_too_few():
-    assert run(passing(1), passing(2)) == []
-    assert run(*(passing(number) for number in range(1, 6)), optimizers=()) == []
 
 
 def test_a_model_of_which_nothing_is_registered_stops_the_optimizer_and_is_reported():

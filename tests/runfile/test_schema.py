@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from whygrad.model import CutKind, Event, Parameter, PathEnd, Place, Role, RunInfo, Statistics, Step, Total
+from whygrad.model import CutKind, Deed, Event, Parameter, PathEnd, Place, Role, RunInfo, Statistics, Step, Total
 from whygrad.runfile.rows import columns_of, from_meta, from_rows, to_meta, to_rows, upsert
 from whygrad.runfile.schema import DDL, TABLES, Table
 
@@ -49,6 +49,7 @@ def values(hint: Any) -> st.SearchStrategy[Any]:
         Role: st.sampled_from(Role),
         PathEnd: st.sampled_from(PathEnd),
         CutKind: st.sampled_from(CutKind),
+        Deed: st.sampled_from(Deed),
     }
     return simple[hint]
 

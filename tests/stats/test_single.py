@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from tests.stats.reference import FLOATS, assert_same, by_hand, noise, quiet_sparse
 from whygrad.model import STATISTICS, Statistics
-from whygrad.stats.single import BLOCK, host_row, masked_row, tensor_statistics
+from whygrad.stats.kernel import tensor_statistics
+from whygrad.stats.single import BLOCK, host_row, masked_row
 
 ODD = (0.0, -0.0, 1.0, -1.0, 1e-25, -3e-20, 1e-45, 1e30, -2e38, math.nan, math.inf, -math.inf, 0.1, 65504.0)
 SHAPES = st.lists(st.integers(0, 6), max_size=3).map(tuple)

@@ -18,6 +18,7 @@ from whygrad.errors import WhygradError
 COMMANDS = {
     "run": "watch a training program, then say what does not learn, and why",
     "report": "say it again, from the run file",
+    "html": "show it as one page, offline",
     "compare": "set two runs side by side",
     "rule": "explain a rule: what it looks for, why, and what to change",
     "demo": "see gradients vanish: a small network with ReLU, then with sigmoid",

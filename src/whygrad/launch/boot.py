@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 from whygrad.errors import RunFileError
 from whygrad.launch.options import RunOptions
+from whygrad.launch.workers import Workers
 from whygrad.probe.session import Session, SessionOptions
 from whygrad.runfile.writer import ensure_gitignore
 
 
-def activate(text: str) -> Session:
+def activate(text: str, *, worker: int | None = None) -> Session:
     """Start the session that `text`, the options as JSON, describes.
 
     Where nothing can be written below the working directory, the run goes to the folder for temporary files.
+
+    Args:
+        text: The options.
+        worker: Which of the processes that the program started this is; None: it is the program.
 
     Raises:
         OSError: No run file can be made anywhere, or not in the folder that the user chose.
@@ -25,16 +31,18 @@ def activate(text: str) -> Session:
     try:
         if not options.is_folder_chosen:
             ensure_gitignore(folder.parent)
-        session = _start(options, folder)
+        session = _start(options, folder, worker)
     except (OSError, RunFileError):
         if options.is_folder_chosen:
             raise
-        session = _start(options, Path(tempfile.gettempdir(), folder.name))
+        session = _start(options, Path(tempfile.gettempdir(), folder.name), worker)
         session.note(f"`{folder}` cannot be written: the run file is in `{session.path.parent}`")
+    if worker is None:
+        session.undo_later(Workers(session, replace(options, folder=str(session.path.parent))).follow())
     return session
 
 
-def _start(options: RunOptions, folder: Path) -> Session:
+def _start(options: RunOptions, folder: Path, worker: int | None) -> Session:
     session = Session(
         SessionOptions(
             folder=folder,
@@ -45,6 +53,7 @@ def _start(options: RunOptions, folder: Path) -> Session:
             overhead=options.overhead,
             rank=options.rank,
             world_size=options.world_size,
+            file_name=None if worker is None else f"worker{worker}",
         )
     )
     session.start()

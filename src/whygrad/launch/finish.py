@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import os
 import platform
+import signal
 import sys
 import traceback
 import warnings
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 
 NO_TORCH = "the program never imported torch, so there is no training to explain."
 PATIENCE_S = 10.0  # how long rank 0 waits for the others
+CRASH_PATIENCE_S = 3.0  # the same where an error ended this rank: others may wait for it in a collective, for ever
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +56,11 @@ def finish(text: str, ending: Ending) -> None:
     options = RunOptions.loads(text)
     try:
         _make_own(options)
-        verdict = _judge(options, ending)
-        if verdict is not None and options.rank == 0:
-            _publish(verdict, options, ending.status)
+        hold: AbstractContextManager[list[int]] = held_back() if options.world_size > 1 else nullcontext([])
+        with hold as received:
+            verdict = _judge(options, ending, received)
+            if verdict is not None:
+                _publish(verdict, options, ending.status)
     except KeyboardInterrupt:
         if not options.quiet:
             console.say("whygrad: interrupted; `whygrad report` says the verdict")
@@ -74,12 +79,21 @@ def _make_own(options: RunOptions) -> None:
         os.chdir(options.cwd)
 
 
-def _judge(options: RunOptions, ending: Ending) -> Verdict | None:
-    """Return the verdict; None where it is another rank's to judge."""
+def _judge(options: RunOptions, ending: Ending, received: list[int]) -> Verdict | None:
+    """Return the verdict; None where it is another rank's to judge.
+
+    That is rank 0, unless another rank ended by an error while rank 0 runs on: it may wait for that one for ever, and
+    will be killed when that one is gone.
+
+    Args:
+        options: How the program was watched.
+        ending: How it ended.
+        received: Grows when this process is asked to end.
+    """
     try:
         if ending.session is not None:
             ending.session.finish(ending.error)
-        if options.rank != 0:
+        if not _is_speaker(options, ending, received):
             return None
         if ending.problem is not None:
             return _failure(options, ending, ending.problem)
@@ -102,11 +116,24 @@ def _publish(verdict: Verdict, options: RunOptions, status: int | None) -> None:
         _fail()
 
 
+def _is_speaker(options: RunOptions, ending: Ending, received: list[int]) -> bool:
+    """Return whether this rank is the one to judge, after it has waited for the others, but not for ever."""
+    if ending.session is None:
+        return options.rank == 0
+    folder = ending.session.path.parent
+    if options.rank == 0:
+        patience_s = PATIENCE_S if ending.error is None else CRASH_PATIENCE_S
+        ranks.wait_for(options.local_world_size, folder, patience_s=patience_s, hurry=received)
+        return options.world_size == 1 or ranks.claim(folder)
+    if ending.error is None or type(ending.error) is KeyboardInterrupt:
+        return False
+    return not ranks.wait_for_first(folder, patience_s=CRASH_PATIENCE_S, hurry=received) and ranks.claim(folder)
+
+
 def _of_run(options: RunOptions, folder: Path) -> Verdict:
     from whygrad.report import json_output, terminal
     from whygrad.run import load
 
-    ranks.wait_for(options.local_world_size, folder, patience_s=PATIENCE_S)
     run = load(folder)
     color = options.color.applies(os.environ, is_terminal=console.is_terminal(sys.__stderr__))
     text = terminal.render(run, color=color, width=console.width(sys.__stderr__))
@@ -138,6 +165,28 @@ def _nothing(options: RunOptions, ending: Ending, note: str) -> Verdict:
         raised=None if ending.error is None else Raised(type(ending.error).__name__, str(ending.error)),
     )
     return Verdict(f"whygrad: {note}\n", json_output.empty(info, (note,)))
+
+
+@contextmanager
+def held_back() -> Iterator[list[int]]:
+    """Let SIGTERM wait: torchrun sends it to all ranks as soon as one has failed, also to the one that speaks.
+
+    Yields:
+        What was received, so far.
+    """
+    received: list[int] = []
+    try:
+        before = signal.signal(signal.SIGTERM, lambda number, _frame: received.append(number))
+    except ValueError:  # not in the main thread
+        yield received
+        return
+    try:
+        yield received
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL if before is None else before)
+        if received:
+            console.flush()
+            os.kill(os.getpid(), signal.SIGTERM)
 
 
 def _keep_interrupted() -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from whygrad.errors import RunFileError
@@ -18,6 +19,7 @@ RUNS_FOLDER = ".whygrad"
 
 _TIME = "%Y%m%dT%H%M%S"
 _POLL_S = 0.1
+_CLAIMED = ".spoken"  # made in a run's folder by the rank that says the verdict
 
 
 def rank() -> int:
@@ -71,21 +73,54 @@ def _started(pid: int) -> str:
     return time.strftime(_TIME, time.gmtime(booted + ticks // os.sysconf("SC_CLK_TCK")))
 
 
-def wait_for(count: int, folder: Path, *, patience_s: float) -> None:
-    """Wait until that many ranks, this one included, have completed their files in `folder`, but not for ever."""
-    deadline = time.monotonic() + patience_s
+def wait_for(count: int, folder: Path, *, patience_s: float, hurry: Sequence[object] = ()) -> None:
+    """Wait until that many ranks, this one included, have completed their files in `folder`, but not for ever.
+
+    Args:
+        count: Of ranks on this machine.
+        folder: Of the run.
+        patience_s: How long to wait at most.
+        hurry: Ends the wait as soon as there is something in it.
+    """
     ended: set[Path] = set()
-    while True:
-        ended |= {file for file in folder.glob("rank*.whygrad") if file not in ended and _has_ended(file)}
-        if len(ended) >= count or time.monotonic() > deadline:
-            return
+
+    def all_ended() -> bool:
+        ended.update(file for file in folder.glob("rank*.whygrad") if file not in ended and _has_ended(file))
+        return len(ended) >= count
+
+    _wait_until(all_ended, patience_s, hurry)
+
+
+def wait_for_first(folder: Path, *, patience_s: float, hurry: Sequence[object] = ()) -> bool:
+    """Wait until rank 0 has completed its file in `folder`, but not for ever; return whether it has."""
+    return _wait_until(lambda: _has_ended(folder / "rank0.whygrad"), patience_s, hurry)
+
+
+def _wait_until(is_done: Callable[[], bool], patience_s: float, hurry: Sequence[object]) -> bool:
+    deadline = time.monotonic() + patience_s
+    while not is_done():
+        if hurry or time.monotonic() > deadline:
+            return False
         time.sleep(_POLL_S)
+    return True
 
 
 def _has_ended(file: Path) -> bool:
+    """Return whether a rank has completed its file."""
     from whygrad.runfile.reader import read_evidence
 
     try:
         return read_evidence(file, with_steps=False).info.ended
     except RunFileError:  # it is just being made
         return False
+
+
+def claim(folder: Path) -> bool:
+    """Return whether this rank is the first that asks to say the verdict on a run."""
+    try:
+        os.close(os.open(folder / _CLAIMED, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
+    except FileExistsError:
+        return False
+    except OSError:  # a folder that became read-only: to be heard twice is better than not at all
+        return True
+    return True

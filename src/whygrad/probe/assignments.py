@@ -5,9 +5,12 @@ from __future__ import annotations
 import ast
 
 from whygrad.model import Place
-from whygrad.probe.source import line_place, syntax_tree
+from whygrad.probe.dataflow.slices import names_at
+from whygrad.probe.source import Site, line_place, span, syntax_tree
 
+_REGISTERING_METHODS = {"register_buffer", "register_parameter"}
 _FILLING_METHODS = {"append", "extend", "insert", "update", "setdefault", "add"}
+_INTEGERS = ("uint8", "int8", "int16", "int32", "int64", "astype(int", "floor", "round", "//")
 _PUT, _FILL, _EMPTY = range(3)  # how much a statement says about the content, best first
 
 
@@ -59,6 +62,8 @@ def _rank(node: ast.AST, attribute: str) -> int | None:
             return _FILL
     if isinstance(node, ast.AugAssign) and _is_attribute(node.target, attribute):
         return _FILL
+    if _registers(node, attribute):
+        return _PUT
     if (
         isinstance(node, ast.Call)
         and isinstance(node.func, ast.Attribute)
@@ -67,6 +72,14 @@ def _rank(node: ast.AST, attribute: str) -> int | None:
     ):
         return _FILL
     return None
+
+
+def _registers(node: ast.AST, attribute: str) -> bool:
+    called = node.func if isinstance(node, ast.Call) else None
+    if not isinstance(called, ast.Attribute) or called.attr not in _REGISTERING_METHODS:
+        return False
+    first = next((a for a in node.args), None)  # type: ignore[attr-defined]
+    return isinstance(first, ast.Constant) and first.value == attribute
 
 
 def _is_attribute(node: ast.AST, attribute: str) -> bool:
@@ -140,3 +153,26 @@ def _returns_gradient(node: ast.FunctionDef) -> bool:
     returns = any(isinstance(each, ast.Return) and each.value is not None for each in inner)
     trains = any(isinstance(each, ast.Attribute) and each.attr == "backward" for each in inner)
     return returns and not trains and len(node.args.args) > 1
+
+
+def value_place(site: Site) -> Place | None:
+    """Return the statement that gave a value which an expression takes from a variable of its function.
+
+    Of several that gave it one after the other, a cast to integers is the one to look at; else it is the last.
+    """
+    names, last = names_at(site), span(site)[0]
+    first = 1 if site.code.co_name == "<module>" else site.code.co_firstlineno
+    tree = syntax_tree(site.code.co_filename)
+    given = [
+        node
+        for node in (ast.walk(tree) if tree is not None else ())
+        if isinstance(node, ast.Assign) and first <= node.lineno < last and _is_given(node, names)
+    ]
+    given.sort(key=lambda node: node.lineno)
+    casts = [node for node in given if any(word in ast.unparse(node.value) for word in _INTEGERS)]
+    chosen = (casts or given)[-1:]
+    return line_place(site.code.co_filename, chosen[0].lineno, site.code.co_name) if chosen else None
+
+
+def _is_given(node: ast.Assign, names: frozenset[str]) -> bool:
+    return any(isinstance(target, ast.Name) and target.id in names for target in node.targets)

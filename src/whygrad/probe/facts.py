@@ -32,8 +32,8 @@ def run_info(session: Session, *, ended: bool = False, raised: Raised | None = N
         python=platform.python_version(),
         torch=str(torch.__version__),
         whygrad=__version__,
-        rank=options.rank,
-        world_size=options.world_size,
+        rank=session.rank,
+        world_size=session.world_size,
         pid=session.pid,
         started_utc=session.started_utc,
         duration_s=_clock() - session.began,
@@ -68,6 +68,17 @@ def write_facts(session: Session, *, ended: bool = False, raised: Raised | None 
         writer.put(replica.fact())
     for group in session.groups.facts(session.optimizers):
         writer.put(group)
+    names = {module.id: module.name for module in session.outputs.module_facts()}
+    for fact in (*session.feeds.facts(names), *session.symmetry.facts(), *session.activations.facts()):
+        writer.put(fact)
+    for happened in session.loop.facts():
+        writer.put(happened)
+    for clip in session.clipping.facts():
+        writer.put(clip)
+    for scale in session.loss_scales.facts():
+        writer.put(scale)
+    for call in session.losses.facts():
+        writer.put(call)
     writer.put_events(session.events.facts())
     writer.put_totals(session.recorder.totals.totals())
     writer.update_info(run_info(session, ended=ended, raised=raised))
@@ -86,10 +97,10 @@ def resolve(session: Session, *, judge_stale: bool) -> None:
             returned and models are gone.
     """
     parameters = session.parameters
-    held = parameters.resolve()
+    held = parameters.resolve(renames=judge_stale)
     if any(entry.is_nameless and entry.ref() is not None for entry in parameters.alive()):
         session.registry.search_everywhere()
-        held = parameters.resolve()
+        held = parameters.resolve(renames=judge_stale)
     if judge_stale:
         parameters.mark_stale(held)
     session.outputs.name(session.registry.tree())
@@ -97,6 +108,14 @@ def resolve(session: Session, *, judge_stale: bool) -> None:
         module = entry.module_ref() if entry.module_ref is not None else None
         order = session.outputs.order_of(module)
         entry.order = order if order is not None else entry.order
+
+
+def note_frozen(session: Session, *, crashed: bool) -> None:
+    """Bring `requires_grad` up to date for what never stepped; after a crash, where the last state counts, for all."""
+    for entry in session.parameters.alive():
+        tensor = entry.ref()
+        if tensor is not None and (crashed or not entry.steps):
+            entry.requires_grad = tensor.requires_grad
 
 
 def merge_uses(session: Session) -> None:

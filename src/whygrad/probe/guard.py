@@ -67,9 +67,24 @@ class Guard:
         try:
             return function(*args)
         except Exception as error:
-            self.failures.setdefault(part, f"{type(error).__name__}: {error} ({_where(error)})")
-            self._on_failure(part)
+            self._fail(part, error)
             return None
+
+    def _fail(self, part: str, error: Exception) -> None:
+        self.failures.setdefault(part, f"{type(error).__name__}: {error} ({_where(error)})")
+        self._on_failure(part)
+
+    def apart(self, part: str, listener: Callable[..., None]) -> Callable[..., None]:
+        """Return a function, called from within a guarded one, whose errors switch off its own part only."""
+
+        def listen(*args: Any) -> None:
+            if part not in self.failures:
+                try:
+                    listener(*args)
+                except Exception as error:
+                    self._fail(part, error)
+
+        return listen
 
 
 def _without_dispatch_modes() -> AbstractContextManager[Any]:

@@ -6,17 +6,23 @@ import os
 import sys
 import warnings
 from collections.abc import Callable
+from functools import partial
 from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import nn
 from torch.nn.modules import module as module_hooks
-from torch.optim import lr_scheduler
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
+from whygrad.probe import gradient_hooks
+from whygrad.probe.clipping import patch_clipping
+from whygrad.probe.closures import Arguments, closure_of, with_closure
+from whygrad.probe.iterators import patch_iterators
+from whygrad.probe.loop_patches import patch_clears, patch_schedulers
 from whygrad.probe.patches import Patches, observed
 from whygrad.probe.replicas import patch_replicas
+from whygrad.probe.scaling import patch_scaler
 from whygrad.probe.source import PACKAGE, Site
 from whygrad.probe.tracebacks import clean_traceback
 
@@ -58,6 +64,8 @@ def install(session: Session) -> Callable[[], None]:
             part(session, patches)
         session.tracer.patches(patches)
         session.rewriting.install(patches)
+        session.copies.install(patches)
+        gradient_hooks.install(session, patches)
         handles.extend(_global_hooks(session))
     except BaseException:
         undo()
@@ -116,55 +124,7 @@ def _patch_optimizers(session: Session, patches: Patches) -> None:
     def made(args: tuple[Any, ...], _kwargs: Any, _result: Any) -> None:
         session.training.note_optimizer(args[0], _here(session, skip=args[0]))
 
-    def cleared(args: tuple[Any, ...], _kwargs: Any) -> None:
-        session.optimizers.get(args[0]).zero_grads += 1
-
     patches.observe(optimizer_class, "__init__", after=wrap("optimizers", made))
-    patches.observe(optimizer_class, "zero_grad", before=wrap("optimizers", cleared))
-
-    scaler = torch.amp.GradScaler
-
-    def count_steps(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        optimizer = args[1] if len(args) > 1 else kwargs["optimizer"]
-        before_scaler[id(optimizer)] = session.optimizers.get(optimizer).steps
-
-    def note_skipped(args: tuple[Any, ...], kwargs: dict[str, Any], _result: Any) -> None:
-        optimizer = args[1] if len(args) > 1 else kwargs["optimizer"]
-        tracked = session.optimizers.get(optimizer)
-        tracked.skipped += tracked.steps == before_scaler.pop(id(optimizer), -1)
-
-    before_scaler: dict[int, int] = {}
-    patches.observe(scaler, "step", wrap("optimizers", count_steps), wrap("optimizers", note_skipped))
-
-
-def _patch_schedulers(session: Session, patches: Patches) -> None:
-    wrap = session.guard.wrap
-    base = lr_scheduler.LRScheduler
-    constructing: set[int] = set()
-
-    def begun(args: tuple[Any, ...], _kwargs: Any) -> None:
-        constructing.add(id(args[0]))
-
-    def made(args: tuple[Any, ...], _kwargs: Any, _result: Any) -> None:
-        constructing.discard(id(args[0]))
-        optimizer = getattr(args[0], "optimizer", None)
-        if isinstance(optimizer, torch.optim.Optimizer):
-            tracked = session.optimizers.get(optimizer)
-            tracked.scheduler = type(args[0]).__name__
-            tracked.scheduler_made = _here(session, skip=args[0])
-
-    def stepped(args: tuple[Any, ...], _kwargs: Any, _result: Any) -> None:
-        optimizer = getattr(args[0], "optimizer", None)
-        if isinstance(optimizer, torch.optim.Optimizer) and id(args[0]) not in constructing:
-            tracked = session.optimizers.get(optimizer)
-            tracked.scheduler_steps += 1
-            tracked.scheduler_stepped = _here(session, skip=args[0])
-
-    patches.observe(base, "__init__", wrap("schedulers", begun), wrap("schedulers", made))
-    for scheduler in vars(lr_scheduler).values():
-        if isinstance(scheduler, type) and issubclass(scheduler, base) and "step" in scheduler.__dict__:
-            patches.observe(scheduler, "step", after=wrap("schedulers", stepped))
-
 
 def _patch_modules(session: Session, patches: Patches) -> None:
     wrap = session.guard.wrap
@@ -190,7 +150,11 @@ def _patch_modules(session: Session, patches: Patches) -> None:
         for tensor in args:
             session.parameters.release(tensor)
             session.tracer.release(tensor)
+            session.losses.release(tensor)
             session.outputs.release(tensor)
+            session.lineage.release(tensor)
+            session.feeds.release(tensor)
+            session.activations.release(tensor)
 
     def hold_again(args: tuple[Any, ...], _kwargs: Any, _result: Any) -> None:
         for tensor in args:
@@ -258,14 +222,17 @@ def _patch_compile(session: Session, patches: Patches) -> None:
 def _global_hooks(session: Session) -> list[Any]:
     wrap = session.guard.wrap
 
-    def has_closure(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-        return (len(args) > 1 and args[1] is not None) or kwargs.get("closure") is not None
-
-    def pre_step(optimizer: Any, args: Any, kwargs: Any) -> None:
-        session.training.before_step(optimizer, has_closure(args, kwargs))
+    def pre_step(optimizer: Any, args: Any, kwargs: Any) -> Arguments | None:
+        has_closure = closure_of(args, kwargs) is not None
+        if not session.training.before_step(optimizer, has_closure) or not has_closure:
+            return None
+        begin = partial(wrap("steps", session.training.before_closure), optimizer)
+        end = partial(wrap("steps", session.training.after_closure), optimizer)
+        return with_closure(args, kwargs, begin, end)
 
     def post_step(optimizer: Any, args: Any, kwargs: Any) -> None:
-        session.training.after_step(optimizer, has_closure(args, kwargs), _here(session, skip=optimizer))
+        has_closure = closure_of(args, kwargs) is not None
+        session.training.after_step(optimizer, has_closure, _here(session, skip=optimizer))
 
     def parameter_registered(module: nn.Module, name: str, parameter: Any) -> None:
         if parameter is not None:
@@ -280,7 +247,7 @@ def _global_hooks(session: Session) -> list[Any]:
             session.registry.note(child)
 
     return [
-        register_optimizer_step_pre_hook(_silent(wrap("steps", pre_step))),
+        register_optimizer_step_pre_hook(wrap("steps", pre_step)),  # None, or other arguments
         register_optimizer_step_post_hook(_silent(wrap("steps", post_step))),
         module_hooks.register_module_parameter_registration_hook(_silent(wrap("modules", parameter_registered))),
         module_hooks.register_module_module_registration_hook(_silent(wrap("modules", module_registered))),
@@ -299,7 +266,11 @@ def _silent(function: Callable[..., Any]) -> Callable[..., None]:
 _PARTS = (
     _patch_autograd,
     _patch_optimizers,
-    _patch_schedulers,
+    patch_iterators,
+    patch_clears,
+    patch_schedulers,
+    patch_scaler,
+    patch_clipping,
     _patch_modules,
     _patch_compile,
     _patch_excepthook,

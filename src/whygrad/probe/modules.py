@@ -32,6 +32,7 @@ class SeenModule:
     ref: weakref.ref[nn.Module]
     made_at: Site | None = None
     label: str = ""  # variable or attribute that held it when it was called as a root
+    eval_at: Site | None = None  # line of the last eval() call on it
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,9 +30,11 @@ class TrackedOptimizer:
     stepped: Site | None = None
     steps: int = 0
     backwards: int = 0  # since its last step
+    backward_l2: float | None = None  # norm of its gradients after the last of them, where it is recorded
     zero_grads: int = 0
     skipped: int = 0
     parameters: int = 0
+    is_read: bool = False  # gradients and weights of the step that runs
     depth: int = 0  # a step() that calls super().step() runs the hooks twice; only the outer one is a step
     learning_rates: tuple[float, ...] = ()
     last_learning_rates: tuple[float, ...] = ()

@@ -21,14 +21,17 @@ from torch import nn
 
 from whygrad.model import Module, Output, Role
 from whygrad.probe.guard import Guard
+from whygrad.probe.modes import has_modes, is_fresh
 from whygrad.probe.modules import ModuleRegistry, NamedModule
 from whygrad.probe.patches import drop_own_frame
 from whygrad.probe.source import Site, place_or_none
 from whygrad.probe.tracebacks import clean_traceback
+from whygrad.probe.variation import deviations
 from whygrad.stats.kernel import is_supported, tensor_statistics
 
 _DEPTH = 4  # structures in structures
 _ITEMS = 1024  # of one structure
+RECURRENT_CALLS = 4  # of a module, in one step
 MAX_RETIRED = 5000
 Row = tuple[int, torch.Tensor]  # id of the output, its statistics (8,)
 
@@ -43,6 +46,8 @@ class TrackedModule:
     order: int
     calls: int = 0
     training: bool | None = None
+    taught: int = 0
+    taught_in_eval: int = 0
     name: str | None = None  # None until its root model is known
     root: str = ""
 
@@ -71,6 +76,24 @@ class Window:
     measured: dict[int, tuple[weakref.ref[torch.Tensor], int]] = field(default_factory=dict)
     views: dict[int, int] = field(default_factory=dict)  # output id -> gradients it waits for, of views
     called: set[int] = field(default_factory=set)
+    calls: dict[int, int] = field(default_factory=dict)  # output id -> number of its last call, from 0
+    ends: dict[int, dict[int, torch.Tensor]] = field(default_factory=dict)  # output id -> first and last call -> row
+
+    def note_time(self, output: int, call: int, row: torch.Tensor) -> None:
+        """Keep the gradients of the first and the last call of a module that is called again and again."""
+        if call in (0, self.calls.get(output)):
+            self.ends.setdefault(output, {})[call] = row
+
+    def timed_rows(self) -> Iterator[tuple[Role, Row]]:
+        """Yield the gradients of the first and the last calls of what was called often enough to be recurrent."""
+        for output, last in self.calls.items():
+            rows = self.ends.get(output, {})
+            if last + 1 >= RECURRENT_CALLS and 0 in rows and last in rows:
+                yield Role.EARLY_GRADIENT, (output, rows[0])
+                yield Role.LATE_GRADIENT, (output, rows[last])
+
+    roots: dict[int, bool] = field(default_factory=dict)  # mode of the root models called since the last backward pass
+    taught: dict[int, bool] = field(default_factory=dict)  # and of those called before it
 
 
 class OutputRecorder:
@@ -79,7 +102,10 @@ class OutputRecorder:
     def __init__(self, registry: ModuleRegistry, guard: Guard) -> None:
         self.forwards = 0  # calls of root modules with grad enabled
         self.on_forward: Callable[[], None] = lambda: None  # called at each of them; set by the session
+        self.on_arguments: Callable[[nn.Module, tuple[Any, ...], dict[str, Any]], None] | None = None
+        self.on_output: Callable[[int, nn.Module, torch.Tensor], None] | None = None  # id, who made it, the tensor
         self.on_enter: Callable[[nn.Module], None] | None = None  # called with each module that is entered
+        self.on_evaluation: Callable[[nn.Module], None] = lambda _module: None  # called where grad is off; likewise
         self._registry = registry
         self._guard = guard
         self._count = 0
@@ -105,6 +131,8 @@ class OutputRecorder:
         """
         enter = self._guard.wrap("outputs", self._enter)
         record = self._guard.wrap("outputs", self._record)
+        evaluate = self._guard.wrap("copies", self.on_evaluation)
+        arguments = None if self.on_arguments is None else self._guard.wrap("feeds", self.on_arguments)
         local = self._local
 
         def _call_impl(self: nn.Module, *args: Any, **kwargs: Any) -> Any:
@@ -113,6 +141,10 @@ class OutputRecorder:
             learning = torch.is_grad_enabled() and torch._C._functorch.peek_interpreter_stack() is None
             if learning:
                 enter(self)
+                if arguments is not None:
+                    arguments(self, args, kwargs)
+            elif not getattr(local, "depth", 0):
+                evaluate(self)
             local.depth = getattr(local, "depth", 0) + 1
             try:
                 result = run(original, self, args, kwargs)
@@ -141,7 +173,13 @@ class OutputRecorder:
         if self.depth == 0 and not _in_backward():
             self.on_forward()
             self.forwards += 1
+            self._window.roots[entry.id] = module.training
             self._registry.note_call(module)
+
+    def note_backward(self) -> None:
+        """Remember the mode of the root models called since the last backward pass; the last one before a step counts."""
+        self._window.taught |= self._window.roots
+        self._window.roots = {}
 
     def _new(self, module: nn.Module) -> TrackedModule:
         number, self._count = self._count, self._count + 1
@@ -191,16 +229,24 @@ class OutputRecorder:
         output = self._output(module, path, tensor)
         output.calls += 1
         window.rows[Role.OUTPUT].append((output.id, tensor_statistics(tensor)))
+        varying = deviations(tensor)
+        if varying is not None:
+            window.rows.setdefault(Role.VARIATION, []).append((output.id, tensor_statistics(varying)))
+        window.calls[output.id] = call = window.calls.get(output.id, -1) + 1
+        if self.on_output is not None:
+            made_by = module.ref()
+            if made_by is not None:
+                self._guard.run("activations", self.on_output, output.id, made_by, tensor)
         node = grad_fn_of(tensor)
         if node is None:
             output.without_grad += not tensor.requires_grad
             return
         if tensor._is_view():
             window.views[output.id] = window.views.get(output.id, 0) + 1
-        node.register_prehook(self._gradient_hook(output, tensor.output_nr, window))
+        node.register_prehook(self._gradient_hook(output, tensor.output_nr, window, call))
 
     def _gradient_hook(
-        self, output: TrackedOutput, number: int, window: Window
+        self, output: TrackedOutput, number: int, window: Window, call: int
     ) -> Callable[[tuple[torch.Tensor | None, ...]], None]:
         # The hook lives as long as the graph: it must hold no tensor.
         def measure(gradients: tuple[torch.Tensor | None, ...]) -> None:
@@ -210,7 +256,9 @@ class OutputRecorder:
             output.gradient_calls += 1
             if output.id in window.views:
                 window.views[output.id] -= 1
-            window.rows[Role.OUTPUT_GRADIENT].append((output.id, tensor_statistics(gradient)))
+            row = tensor_statistics(gradient)
+            window.rows[Role.OUTPUT_GRADIENT].append((output.id, row))
+            window.note_time(output.id, call, row)
 
         guarded = self._guard.wrap("outputs", measure)
 
@@ -235,9 +283,14 @@ class OutputRecorder:
     def close_window(self) -> dict[Role, list[Row]]:
         """End the current step's window and return what was measured in it."""
         window, self._window = self._window, Window()
+        for number, training in window.taught.items():
+            self._all_modules[number].taught += 1
+            self._all_modules[number].taught_in_eval += not training
         if window.views:
             for output in self._outputs.values():
                 output.view_written |= window.views.get(output.id, 0) > 0
+        for role, row in window.timed_rows():
+            window.rows.setdefault(role, []).append(row)
         return window.rows
 
     def name(self, tree: list[NamedModule]) -> None:
@@ -254,6 +307,11 @@ class OutputRecorder:
             if module is not None:
                 yield entry.name or entry.type, type(module)
 
+    def number_of(self, module: nn.Module) -> int | None:
+        """Return the id of a module that was called; None for any other."""
+        entry = self._modules.get(id(module))
+        return entry.id if entry is not None and entry.ref() is module else None
+
     def order_of(self, module: nn.Module | None) -> int | None:
         """Return the position of a module's first call; None if it was never called."""
         entry = self._modules.get(id(module)) if module is not None else None
@@ -265,7 +323,22 @@ class OutputRecorder:
             module = entry.ref()
             made = place_or_none(self._registry.made_at(module)) if module is not None else None
             name = entry.type if entry.name is None else entry.name
-            yield Module(entry.id, name, entry.root, entry.type, made, entry.order, entry.calls, entry.training)
+            seen = self._registry.note(module) if module is not None else None
+            yield Module(
+                id=entry.id,
+                name=name,
+                root=entry.root,
+                type=entry.type,
+                made_at=made,
+                order=entry.order,
+                calls=entry.calls,
+                training=entry.training,
+                taught=entry.taught,
+                taught_in_eval=entry.taught_in_eval,
+                eval_at=place_or_none(seen.eval_at) if seen is not None else None,
+                has_modes=has_modes(module),
+                fresh=is_fresh(module),
+            )
 
     def output_facts(self, *, prefixed: bool) -> Iterator[Output]:
         """Yield the facts about every output; `prefixed` leads names by the root's."""

@@ -58,7 +58,12 @@ class Tracked:
     overwritten: int = 0
     restored: int = 0
     undone: float = 0.0
+    unmoved: float | None = None
     loads: int = 0
+    original_ref: Callable[[], torch.Tensor | None] | None = None  # weak; what it was copied from
+    original: int | None = None  # its id
+    copied: Site | None = None
+    evaluations: int = 0
     version: int | None = None  # `_version` after the last step that may change it
     sample: torch.Tensor | None = None  # of its value at a backward pass, as long as no optimizer of its own stepped
     rows_alive: torch.Tensor | None = None  # bool, one per row: had a gradient in some recorded step
@@ -112,7 +117,11 @@ class Tracked:
             overwritten=self.overwritten,
             restored=self.restored,
             undone=self.undone,
+            unmoved=self.unmoved,
             loads=self.loads,
+            copy_of=self.original,
+            copied_at=place_or_none(self.copied),
+            evaluations=self.evaluations,
             rows=self.shape[0] if len(self.shape) > 1 else 0,
             silent_rows=0 if alive is None else int((~alive).sum()),
             loaded=self.loaded,
@@ -133,6 +142,9 @@ class Birth:
     frozen: Site | None = None
     loaded: bool = False
     passes: int = 0  # backward passes that reached it
+    original: Callable[[], torch.Tensor | None] | None = None  # weak; what it was copied from
+    copied: Site | None = None
+    evaluations: int = 0
 
 
 def _released() -> None:
@@ -210,6 +222,7 @@ class ParameterTable:
             if birth is not None and birth.ref() is tensor:
                 entry.made, entry.attribute = birth.site, birth.attribute
                 entry.frozen, entry.loaded, entry.written = birth.frozen, birth.loaded, birth.written
+                entry.original_ref, entry.copied, entry.evaluations = birth.original, birth.copied, birth.evaluations
                 entry.stale = bool(birth.attribute)  # until a module is found that holds it
             self._by_id[id(tensor)] = entry
             self._count += 1
@@ -231,8 +244,16 @@ class ParameterTable:
         """Return the names of the root models that have a parameter which learns, or which an optimizer holds."""
         return {t.root for t in self._all if t.root and (t.optimizers or t.reached)}
 
-    def resolve(self) -> set[int]:
-        """Name every parameter of every model in use, as the modules hold them now; return the ids of those held."""
+    def resolve(self, *, renames: bool = True) -> set[int]:
+        """Name every parameter of every model in use, as the modules hold them now.
+
+        Args:
+            renames: Parts of a model that is gone get new names. Not at the end of the program: a part may outlive its
+                model by a reference cycle.
+
+        Returns:
+            The ids of the parameters that modules hold.
+        """
         models = [modules for modules in _by_root(self._registry.tree()) if self._in_use(modules)]
         loose = [found for modules in models for named in modules for found in find_unregistered(named, self._user)]
         inner = {id(found.holder): found.owner.root for found in loose if found.holder is not None}
@@ -241,7 +262,7 @@ class ParameterTable:
             outer = inner.get(id(modules[0].module))
             if outer is None or outer is modules[0].module:  # not a layer that another model keeps in a list
                 for named in modules:
-                    held.update(self._name_registered(named))
+                    held.update(self._name_registered(named, renames=renames))
         for found in loose:
             self._name_unregistered(found)
         return held
@@ -253,14 +274,14 @@ class ParameterTable:
             for named in modules
         )
 
-    def _name_registered(self, named: NamedModule) -> Iterable[int]:
+    def _name_registered(self, named: NamedModule, *, renames: bool) -> Iterable[int]:
         for attribute, tensor in own_parameters(named.module).items():
             entry = self.add(tensor)
             name = f"{named.name}.{attribute}" if named.name else attribute
-            if not entry.registered or entry.root_ref is None or entry.root_ref() is None:
+            if not entry.registered or (renames and (entry.root_ref is None or entry.root_ref() is None)):
                 self._place_in(entry, named, attribute)
                 entry.registered, entry.held_in, entry.names, entry.stale = True, "", [name], False
-            elif name not in entry.names and entry.root_ref() is named.root:
+            elif name not in entry.names and entry.root_ref is not None and entry.root_ref() is named.root:
                 entry.names.append(name)
             if entry.made is None:
                 entry.made = self._registry.made_at(named.module)

@@ -27,7 +27,6 @@ _TELLING = (
     PathEnd.FROZEN,
 )
 LOST_TERM = "lost_term"  # event: a term of the loss that depends on parameters and gives them no gradient
-_KNOWN = {end.value: end for end in PathEnd}
 
 _Key = tuple[int, CutKind, str, Place | None]
 
@@ -40,20 +39,21 @@ class CutTable:
 
     def add(self, parameter: int, cut: result.Cut) -> None:
         """Count a cut of a parameter's path."""
-        kind = CutKind(cut.kind.value)
-        key = (parameter, kind, cut.operation, cut.place)
+        key = (parameter, cut.kind, cut.operation, cut.place)
         known = self._found.get(key)
         self._found[key] = Cut(
             id=len(self._found) if known is None else known.id,
             parameter=parameter,
-            kind=kind,
+            kind=cut.kind,
             operation=cut.operation,
             place=cut.place,
+            within=cut.within,
             reentry=cut.reentry,
             mode=cut.mode_text,
             mode_at=cut.mode_place,
             inferred=cut.inferred,
             distance=cut.distance,
+            as_target=cut.as_target,
             steps=1 if known is None else known.steps + 1,
         )
 
@@ -69,11 +69,10 @@ def merge_paths(session: Session, entries: Iterable[Tracked]) -> None:
         if tensor is None:
             continue
         end = session.tracer.explain(tensor)
-        kind = _KNOWN.get(end.kind.value)
-        if kind is None or not _tells_more(kind, entry.path):
+        if end.kind not in _TELLING or not _tells_more(end.kind, entry.path):
             continue
-        entry.path, entry.ends_at, entry.ends_with = kind, end.ends_at, end.operation
-        if kind is PathEnd.CUT:
+        entry.path, entry.ends_at, entry.ends_with = end.kind, end.ends_at, end.operation
+        if end.kind in (PathEnd.CUT, PathEnd.UNDEFINED):
             for cut in end.cuts:
                 session.cuts.add(entry.id, cut)
 

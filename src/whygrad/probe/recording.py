@@ -13,28 +13,25 @@ from whygrad.probe.outputs import Row
 from whygrad.probe.parameters import Tracked
 from whygrad.runfile.writer import RunWriter
 from whygrad.stats.accumulator import RunningTotals, merge_rows
-from whygrad.stats.histogram import size_histogram
-from whygrad.stats.kernel import (
-    many_statistics,
-    many_updates,
-    pack,
-    pack_counts,
-    refusal,
-    rows_with_gradient,
-    sample_view,
-)
+from whygrad.stats.changes import Samples
+from whygrad.stats.kernel import measure, pack, pack_counts
+from whygrad.stats.library import library
+from whygrad.stats.silence import mark_rows
 
-_ROWS_EVERY = 4  # large tensors are checked for silent rows at every fourth recorded step
-_SMALL = 65_536
+Pairs = Sequence[tuple[Tracked, torch.Tensor]]
+
+_GONE = torch.empty(0, device="cpu")
+_LARGE = 65_536  # elements
+_ROWS_EVERY = 4  # where there is no compiled kernel, large tensors are checked for silent rows at every fourth step
 _SUM_SQUARES = STATISTICS.index("sum_squares")
 
 
 @dataclass(slots=True)
 class Before:
-    """A parameter's value before its step: a bounded sample."""
+    """The parameters before a step: a bounded sample of each."""
 
-    entry: Tracked
-    sample: torch.Tensor
+    entries: list[Tracked]
+    samples: Samples
 
 
 @dataclass(slots=True)
@@ -46,34 +43,26 @@ class Recorder:
     totals: RunningTotals = field(default_factory=RunningTotals)
     norms: dict[Role, float] = field(default_factory=dict)  # of the last step stored in each role
     _recorded: int = 0
-    _before: list[Before] = field(default_factory=list)
+    _before: Before | None = None
+    _all_alive: set[int] = field(default_factory=set)  # parameters of which every row had a gradient
 
     def gradients(self, step: int, entries: Sequence[Tracked]) -> None:
         """Record gradients and weights of a step that is about to be made, and keep a sample of the weights."""
         self._recorded += 1
         self.norms.clear()
         pairs = [(entry, tensor) for entry in entries if (tensor := entry.ref()) is not None]
-        with_gradient = [(e, p.grad) for e, p in pairs if p.grad is not None and self._measurable(p.grad)]
-        self._write(step, Role.GRADIENT, [e.id for e, _ in with_gradient], [g for _, g in with_gradient])
-        self._histograms(step, with_gradient)
-        for entry, gradient in with_gradient:
+        with_gradient = [(entry, gradient) for entry, tensor in pairs if (gradient := tensor.grad) is not None]
+        for entry, gradient in self._write(step, Role.GRADIENT, with_gradient, histograms=True):
             self._note_rows(entry, gradient)
-        plain = [(e, _local(p.detach())) for e, p in pairs if self._measurable(p)]
-        self._write(step, Role.WEIGHT, [e.id for e, _ in plain], [p for _, p in plain])
-        self._before = [Before(e, sample_view(p).clone()) for e, p in plain]
+        plain = self._write(step, Role.WEIGHT, pairs)
+        self._before = Before([entry for entry, _ in plain], Samples([tensor for _, tensor in plain]))
 
     def updates(self, step: int) -> None:
         """Record what the step changed, against the samples taken before it."""
-        before, self._before = self._before, []
-        pairs = [
-            (item.entry.id, item.sample, sample_view(_local(tensor.detach())))
-            for item in before
-            if (tensor := item.entry.ref()) is not None
-        ]
-        same = [(number, old, new) for number, old, new in pairs if old.shape == new.shape]
-        if same:
-            matrix = many_updates([old for _, old, _ in same], [new for _, _, new in same])
-            self._store(step, Role.UPDATE, [number for number, _, _ in same], matrix)
+        before, self._before = self._before, None
+        if before is not None and before.entries:
+            after = [_GONE if (tensor := entry.ref()) is None else tensor for entry in before.entries]
+            self._store(step, Role.UPDATE, [entry.id for entry in before.entries], before.samples.updates(after))
 
     def outputs(self, step: int, rows: dict[Role, list[Row]]) -> None:
         """Record what modules returned, and its gradients, since the last step."""
@@ -84,42 +73,35 @@ class Recorder:
 
     def drop_samples(self) -> None:
         """Forget the weights kept for a step that will not be finished."""
-        self._before = []
+        self._before = None
 
-    def _measurable(self, tensor: torch.Tensor) -> bool:
-        why = refusal(tensor)
-        if why is not None:
-            self.refused.add(why)
-        return why is None
-
-    def _write(self, step: int, role: Role, ids: list[int], tensors: list[torch.Tensor]) -> None:
-        if ids:
-            self._store(step, role, ids, many_statistics(tensors))
+    def _write(self, step: int, role: Role, pairs: Pairs, *, histograms: bool = False) -> Pairs:
+        """Record tensors in one role, and return those that could be measured."""
+        found = measure([tensor for _, tensor in pairs], histograms=histograms)
+        self.refused.update(found.refused.values())
+        kept = [index for index in range(len(pairs)) if index not in found.refused] if found.refused else None
+        chosen = pairs if kept is None else [pairs[index] for index in kept]
+        if chosen:
+            ids = [entry.id for entry, _ in chosen]
+            self._store(step, role, ids, found.matrix if kept is None else found.matrix[kept])
+            if found.histograms is not None:
+                counts = found.histograms if kept is None else found.histograms[kept]
+                self.writer.add_histogram(step, role, ids, pack_counts(counts))
+        return chosen
 
     def _store(self, step: int, role: Role, ids: Sequence[int], matrix: torch.Tensor) -> None:
         self.totals.add(role, step, ids, matrix)
         self.norms[role] = float(matrix[:, _SUM_SQUARES].sum()) ** 0.5
         self.writer.add_matrix(step, role, ids, pack(matrix))
 
-    def _histograms(self, step: int, gradients: Sequence[tuple[Tracked, torch.Tensor]]) -> None:
-        if gradients:
-            counts = torch.stack([size_histogram(g, _SMALL).cpu() for _, g in gradients])
-            self.writer.add_histogram(step, Role.GRADIENT, [e.id for e, _ in gradients], pack_counts(counts))
-
     def _note_rows(self, entry: Tracked, gradient: torch.Tensor) -> None:
-        if gradient.dim() < 2 or (gradient.numel() > _SMALL and self._recorded % _ROWS_EVERY):
+        if entry.id in self._all_alive or gradient.dim() < 2:
             return
-        alive = rows_with_gradient(gradient)
-        if entry.rows_alive is None or entry.rows_alive.shape != alive.shape:
-            entry.rows_alive = alive
-        else:
-            entry.rows_alive |= alive
-
-
-def _local(tensor: torch.Tensor) -> torch.Tensor:
-    """Return this rank's part of a distributed tensor: the probe never communicates."""
-    local = getattr(tensor, "_local_tensor", None)
-    return local if isinstance(local, torch.Tensor) else tensor
+        if library() is None and gradient.numel() > _LARGE and self._recorded % _ROWS_EVERY:
+            return
+        entry.rows_alive, every = mark_rows(gradient, entry.rows_alive)
+        if every:
+            self._all_alive.add(entry.id)
 
 
 def measured(entries: Iterable[Tracked], optimizer: TrackedOptimizer | None) -> list[Tracked]:

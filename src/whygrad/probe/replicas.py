@@ -259,6 +259,11 @@ def patch_replicas(session: Session, patches: Patches) -> None:
         if entry is not None:
             entry.no_sync = session.user.capture(1) or entry.no_sync
 
+    def joined(_args: Any, _kwargs: Any, _result: Any) -> None:
+        session.rank, session.world_size = torch.distributed.get_rank(), torch.distributed.get_world_size()
+
+    if torch.distributed.is_available():
+        patches.observe(torch.distributed, "init_process_group", after=wrap(PART, joined))
     patches.observe(DistributedDataParallel, "__init__", after=wrap(PART, made))
     patches.observe(DistributedDataParallel, "forward", before=called_to_learn)
     patches.observe(DistributedDataParallel, "no_sync", before=wrap(PART, kept_local))

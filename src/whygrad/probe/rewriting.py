@@ -1,6 +1,7 @@
 """Values between steps: whether what a step left is what the next step of the same optimizer finds.
 
-Compared is a sample of each parameter, around every recorded step and around every `load_state_dict`. Events noted here:
+Compared is a sample of each parameter, around every recorded step and around every `load_state_dict`. Events noted
+here:
 
     weights_loaded      load_state_dict on parameters that an optimizer has stepped; the subject is their model
     own_weights_loaded  likewise, with the very tensors that were to be restored: a state_dict() without clones
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 SAMPLE = 512  # elements of a parameter
 MAX_STARTS = 20_000  # parameters whose first value is kept
 MAX_LOADS = 256  # calls of load_state_dict around which values are compared, and each power of two from there on
+_FULL_SIZE = 4  # bytes of an element that rounds away next to nothing
 _ALIASES = 8  # parameters that tell whether a state_dict holds the model's own tensors
 
 
@@ -73,9 +75,15 @@ class Rewriting:
             self._compare(*waiting, now)
         if recording:
             for entry, value in zip(now.entries, now.values, strict=True):
-                if entry.id not in self._starts and len(self._starts) < MAX_STARTS:
-                    self._starts[entry.id] = value
+                self._note_start(entry, value)
             self._before[tracked.id] = now
+
+    def _note_start(self, entry: Tracked, value: torch.Tensor) -> None:
+        start = self._starts.get(entry.id)
+        if start is None and len(self._starts) < MAX_STARTS:
+            self._starts[entry.id] = value
+        elif start is not None and value.element_size() < _FULL_SIZE and start.shape == value.shape and len(value):
+            entry.unmoved = float((value == start).count_nonzero()) / len(value)
 
     def after_step(self, tracked: TrackedOptimizer) -> None:
         """Sample what a recorded step left."""
@@ -118,10 +126,10 @@ class Rewriting:
         self.session.tracer.listen(self._listen)
 
     def _loading(self, args: tuple[Any, ...], _kwargs: Any) -> None:
+        self._loads += 1
         entries = self._stepped(args[0])
         if not entries:
             return
-        self._loads += 1
         if self._loads > MAX_LOADS and self._loads & (self._loads - 1):
             return
         for optimizer in self.session.optimizers.alive():
@@ -130,15 +138,20 @@ class Rewriting:
                 self._waiting[optimizer.id] = None, _sample(held)
 
     def _loaded(self, args: tuple[Any, ...], kwargs: dict[str, Any], _result: Any) -> None:
-        entries = self._stepped(args[0])
+        known = self._entries(args[0].parameters())
+        for entry in known:
+            entry.loads += 1
+        entries = [entry for entry in known if entry.optimizers and entry.steps]
         state = args[1] if len(args) > 1 else kwargs.get("state_dict")
-        if entries and isinstance(state, Mapping):
-            for entry in entries:
-                entry.loads += 1
+        if not isinstance(state, Mapping):
+            return
+        site = self.session.user.capture(3)
+        if self._loads <= MAX_LOADS:
+            self.session.copies.note_load(args[0], state, site)
+        if entries:
             own = {storage_key(p) for p in list(args[0].parameters())[:_ALIASES]}
             given = {storage_key(t) for t in list(state.values())[:_ALIASES] if isinstance(t, torch.Tensor)}
-            kind = "own_weights_loaded" if own & given - {0} else "weights_loaded"
-            site = self.session.user.capture(3)
+            kind = "own_weights_loaded" if own & (given - {0}) else "weights_loaded"
             self.session.events.note(kind, self.session.training.steps, site, entries[0].root)
 
     def _optimizer_loaded(self, args: tuple[Any, ...], _kwargs: Any, _result: Any) -> None:

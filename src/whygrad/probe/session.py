@@ -16,26 +16,47 @@ from pathlib import Path
 import torch
 
 from whygrad.model import Raised
+from whygrad.probe.activations import ActivationRecorder
 from whygrad.probe.budget import Budget
+from whygrad.probe.by_hand import ByHand
+from whygrad.probe.clipping import Clipping
+from whygrad.probe.copies import Copies
 from whygrad.probe.dataflow.dataflow import Dataflow
 from whygrad.probe.events import EventLog
-from whygrad.probe.facts import find_backward_methods, find_unreached_steps, merge_uses, resolve, run_info, write_facts
+from whygrad.probe.facts import (
+    find_backward_methods,
+    find_unreached_steps,
+    merge_uses,
+    note_frozen,
+    resolve,
+    run_info,
+    write_facts,
+)
+from whygrad.probe.feeds import FeedRecorder
 from whygrad.probe.groups import GroupTable
 from whygrad.probe.guard import Guard
 from whygrad.probe.journal import Journal
+from whygrad.probe.lineage import Lineage
+from whygrad.probe.loop import Loop
+from whygrad.probe.loss_factor import LossScales
+from whygrad.probe.losses import LossWatch
+from whygrad.probe.misspelt import note_mere_attributes
 from whygrad.probe.modules import ModuleRegistry
 from whygrad.probe.nonfinite.watch import NonfiniteWatch
 from whygrad.probe.optimizers import OptimizerTable
 from whygrad.probe.outputs import OutputRecorder
 from whygrad.probe.parameters import ParameterTable
 from whygrad.probe.paths import CutTable, merge_paths
-from whygrad.probe.postmortem import explain_error
+from whygrad.probe.postmortem.errors import explain_error
 from whygrad.probe.reads import describe_read, describe_warning
 from whygrad.probe.recording import Recorder
 from whygrad.probe.replicas import ReplicaTable
 from whygrad.probe.rewriting import Rewriting
+from whygrad.probe.scaling import Scaling
 from whygrad.probe.source import Site, UserCode
+from whygrad.probe.symmetry import SymmetryTable
 from whygrad.probe.training import Training
+from whygrad.probe.write_lines import find_writes
 from whygrad.runfile.writer import RunWriter
 
 _clock = time.perf_counter
@@ -69,6 +90,7 @@ class SessionOptions:
     overhead: float = 0.02  # share of the run's time
     rank: int = 0
     world_size: int = 1
+    file_name: str | None = None  # without suffix; None: "rank0", after its rank
 
 
 class Session:
@@ -76,7 +98,8 @@ class Session:
 
     def __init__(self, options: SessionOptions) -> None:
         self.options = options
-        self.path = options.folder / f"rank{options.rank}.whygrad"
+        self.path = options.folder / f"{options.file_name or f'rank{options.rank}'}.whygrad"
+        self.rank, self.world_size = options.rank, options.world_size  # as far as is known
         self.guard = Guard(self._stop_watching)
         self.cwd = options.cwd or str(Path.cwd())
         self.user = UserCode(_program_file(options.script, self.cwd))
@@ -85,8 +108,18 @@ class Session:
         self.optimizers = OptimizerTable(self.user)
         self.groups = GroupTable()
         self.rewriting = Rewriting(self)
+        self.copies = Copies(self)
         self.replicas = ReplicaTable(self.user)
         self.outputs = OutputRecorder(self.registry, self.guard)
+        self.lineage = Lineage()
+        self.feeds = FeedRecorder(self.user, self.outputs, self.lineage, lambda: self.training.steps)
+        self.activations = ActivationRecorder(lambda: self.training.steps, self.registry.made_at)
+        self.symmetry = SymmetryTable()
+        self.loop = Loop(self.parameters)
+        self.clipping = Clipping()
+        self.scaling = Scaling()
+        self.loss_scales = LossScales()
+        self.by_hand = ByHand()
         self.events = EventLog()
         self.cuts = CutTable()
         self.journal = Journal()
@@ -98,15 +131,26 @@ class Session:
             on_intermediate_grad_read=self.note_intermediate_read,
             on_freeze=self.note_frozen,
         )
+        self.losses = LossWatch(self)
         self.nonfinite = NonfiniteWatch(self)
         self.training = Training(self, Budget(options.overhead, options.every))
         self.outputs.on_forward = self.training.check_window
+        self.outputs.on_arguments = self.feeds.enter
+        self.outputs.on_output = self.activations.note
+        for part, listener in (
+            ("lineage", self.lineage.listen),
+            ("feeds", self.feeds.listen),
+            ("activations", self.activations.listen),
+        ):
+            self.tracer.listen(self.guard.apart(part, listener))
+        self.outputs.on_evaluation = self.copies.note_evaluation
         self.notes: list[str] = []
         self.refused: set[str] = set()  # kinds of tensors that have no statistics
         self.began = _clock()
         self.started_utc = datetime.now(UTC).isoformat(timespec="seconds")
         self.flushed = 0.0  # when, in seconds since the session began
         self.pid = os.getpid()
+        self.grad_mode = True  # as the program left it
         self._undo: Callable[[], None] = lambda: None
         self._finished = False
 
@@ -119,6 +163,8 @@ class Session:
             self.watch_calls(False)
         if part in ("tracer", "steps"):
             self.tracer.switch_off()
+        if part in ("search for NaN and Inf", "steps"):
+            self.nonfinite.switch(on=False)
 
     # -- life ---------------------------------------------------------------------------------------------------
 
@@ -142,6 +188,16 @@ class Session:
         _active = self
         self.training.open_window()
 
+    def undo_later(self, undo: Callable[[], None]) -> None:
+        """Have something else undone when the probe is switched off."""
+        before = self._undo
+
+        def undo_both() -> None:
+            undo()
+            before()
+
+        self._undo = undo_both
+
     def abandon(self) -> None:
         """Forget everything without writing: called in a forked child, which is not the program that is watched."""
         self._finished = True
@@ -163,15 +219,21 @@ class Session:
         if self._finished or os.getpid() != self.pid:
             return
         self._finished = True
+        self.grad_mode = torch.is_grad_enabled()
         if self.tracer.active:
             self.guard.run("tracer", lambda: merge_paths(self, self.parameters.alive()))
         self._take_out()
+        self.guard.run("loop", self.loop.end_all, self.training.steps)
         if error is not None:
             self.guard.run("names", lambda: self.registry.name_from(error.__traceback__))
         self.guard.run("names", lambda: resolve(self, judge_stale=False))
+        self.guard.run("search for NaN and Inf", self.nonfinite.finish)
         self.guard.run("uses", merge_uses, self)
+        self.guard.run("frozen", lambda: note_frozen(self, crashed=error is not None))
         self.guard.run("step calls", find_unreached_steps, self)
+        self.guard.run("written lines", find_writes, self)
         self.guard.run("backward methods", find_backward_methods, self)
+        self.guard.run("mere attributes", note_mere_attributes, self)
         raised = self._raised(error)
         self.guard.run("facts", lambda: write_facts(self, ended=True, raised=raised))
         self.guard.run("run file", self.recorder.writer.close)

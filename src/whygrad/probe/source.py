@@ -78,6 +78,16 @@ class UserCode:
             return True
         return not path.startswith(_LIBRARIES)
 
+    def files(self) -> list[str]:
+        """Return the files of the program that have been run, as far as is known: those of code that was met first."""
+        found = {code.co_filename: None for code, own in list(self._known.items()) if own}
+        folders = {os.path.dirname(os.path.abspath(file)) for file in found}
+        for module in list(sys.modules.values()):
+            file = getattr(module, "__file__", None)
+            if isinstance(file, str) and os.path.dirname(os.path.abspath(file)) in folders and self._is_user(file):
+                found.setdefault(file)
+        return list(found)
+
     def frames(self, start: FrameType | None) -> Iterator[FrameType]:
         """Yield the user's frames from `start` outwards."""
         frame = start

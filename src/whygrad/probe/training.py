@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING
 import torch
 
 from whygrad.model import Role, Step
+from whygrad.probe import loop_events
 from whygrad.probe.budget import Budget
 from whygrad.probe.events import place_as_dict
 from whygrad.probe.facts import merge_uses, resolve
+from whygrad.probe.gradient_hooks import note_hooks
 from whygrad.probe.graph import reached_leaves
 from whygrad.probe.modules import holder_name
 from whygrad.probe.optimizers import TrackedOptimizer, held_tensors, is_within_own_step, learning_rates
@@ -102,9 +104,13 @@ class Training:
     def before_backward(self, roots: tuple[torch.Tensor, ...], inputs: tuple[torch.Tensor, ...] | None) -> None:
         """Look at the graph that a backward pass is about to run through."""
         self._session.tracer.note_backward(roots, inputs)
+        self._session.outputs.note_backward()
+        self._session.guard.run("loop", loop_events.before_backward, self._session)
         if self._session.replicas:
             self._session.guard.run("replicas", self._session.replicas.before_backward)
-        self._loss = _value(roots[0]) if roots else None
+        root = roots[0] if roots else None
+        loss = None if root is None else _value(root)
+        self._loss = self._session.guard.run("loop", loop_events.unscaled_loss, self._session, loss, root)
         self.check_window()
         self._session.nonfinite.before_backward(roots)
         if self.backwards == 0 or _is_power_of_two(self.backwards):
@@ -128,6 +134,7 @@ class Training:
                 entry.reached += 1
         for entry in self._session.parameters.alive():
             entry.walked += 1
+        self._session.guard.run("loop", loop_events.note_graph, self._session, roots, inputs, leaves)
 
     def _note_constant_loss(self, leaves: dict[int, torch.Tensor]) -> None:
         """Note where a loss that reaches no parameter was made: a stand-in that only looks like a loss."""
@@ -167,6 +174,7 @@ class Training:
         if self._session.replicas:
             self._session.guard.run("replicas", self._session.replicas.after_backward, site)
         self._session.nonfinite.after_backward()
+        self._session.losses.after_backward(roots)
         self._session.journal.note_pass(roots, site, self.steps, walk=self._session.tracer.active)
         root = roots[0] if roots else None
         grad_fn = root.grad_fn.name() if root is not None and root.grad_fn is not None else ""
@@ -177,29 +185,51 @@ class Training:
             self._session.events.note("nonfinite_loss", self.steps, site, value=str(self._loss))
         for optimizer in self._session.optimizers.alive():
             optimizer.backwards += 1
-        if not len(self._session.optimizers):
+        self._session.guard.run("loop", loop_events.after_backward, self._session, site, root)
+        if self._session.by_hand.is_step(site) or not len(self._session.optimizers):
             self._step(None, None)
 
     # -- optimizers and steps ---------------------------------------------------------------------------------------
 
     def note_optimizer(self, optimizer: torch.optim.Optimizer, site: Site | None) -> None:
         """Remember a new optimizer and what it holds, though it may never step."""
-        self._link(held_tensors(optimizer), self._session.optimizers.note_made(optimizer, site))
+        tracked = self._session.optimizers.note_made(optimizer, site)
+        self._link(held_tensors(optimizer), tracked)
+        self._session.guard.run("loop", self._session.loop.follow, optimizer, tracked)
 
-    def before_step(self, optimizer: torch.optim.Optimizer, has_closure: bool) -> None:
-        """Read what the optimizer is about to use, unless a closure computes it inside the step."""
+    def before_step(self, optimizer: torch.optim.Optimizer, has_closure: bool) -> bool:
+        """Read what the optimizer is about to use, unless a closure computes it inside the step.
+
+        Returns:
+            False where the step is part of another one of the same optimizer.
+        """
         tracked = self._session.optimizers.get(optimizer)
         if tracked.depth and not is_within_own_step(optimizer):
             tracked.depth = 0  # an earlier step raised, and the program went on
         tracked.depth += 1
         if tracked.depth > 1:
-            return
+            return False
         if tracked.steps == 0:
             self._session.optimizers.name(optimizer)
+        self._session.tracer.paused = True
+        tracked.is_read = not has_closure
         if not has_closure:
-            self._session.tracer.paused = True
             self._read(optimizer, tracked)
+        self._session.guard.run("loop", loop_events.before_step, self._session, optimizer, tracked)
         self._session.guard.run("rewriting", self._compare, optimizer, tracked)
+        return True
+
+    def before_closure(self, _optimizer: torch.optim.Optimizer) -> None:
+        """Watch the program again, which computes a loss inside of a step."""
+        self._session.tracer.paused = False
+
+    def after_closure(self, optimizer: torch.optim.Optimizer) -> None:
+        """Read what the optimizer is about to use, after the first call of its closure."""
+        self._session.tracer.paused = True
+        tracked = self._session.optimizers.get(optimizer)
+        if not tracked.is_read:
+            tracked.is_read = True
+            self._read(optimizer, tracked)
 
     def after_step(self, optimizer: torch.optim.Optimizer, has_closure: bool, site: Site | None) -> None:
         """Complete a step."""
@@ -208,7 +238,7 @@ class Training:
         if tracked.depth > 0:
             return
         self._session.tracer.paused = False
-        if has_closure:
+        if not tracked.is_read:  # the closure was never called
             self._read(optimizer, tracked)
             self._session.recorder.drop_samples()
         tracked.stepped = site or tracked.stepped
@@ -216,6 +246,9 @@ class Training:
         tracked.zero_rate_steps += all(rate == 0 for rate in tracked.last_learning_rates)
         self._session.groups.note_step(optimizer, tracked)
         self._session.guard.run("rewriting", self._session.rewriting.after_step, tracked)
+        self._session.guard.run(
+            "loop", lambda: loop_events.after_step(self._session, tracked, site, closure=has_closure)
+        )
         self._step(optimizer, tracked)
 
     def _compare(self, optimizer: torch.optim.Optimizer, tracked: TrackedOptimizer) -> None:
@@ -229,10 +262,13 @@ class Training:
         if nameless or self.steps < 2 or _is_power_of_two(self.steps):
             self._link(held, tracked)
             resolve(self._session, judge_stale=True)
+            self._session.copies.link()
+            self._session.guard.run("gradient hooks", note_hooks, self._session)
         self._count(held)
         if self.recording:
             chosen = measured(self._session.parameters.alive(), tracked)
             self._session.recorder.gradients(self.steps, chosen)
+            self._session.guard.run("symmetry", self._session.symmetry.look, self.steps, chosen)
         if self._session.tracer.active:
             # of all, not only of what this optimizer holds: the next one may step on the same backward pass
             self._session.guard.run("paths", merge_paths, self._session, self._session.parameters.alive())
@@ -308,6 +344,7 @@ class Training:
             gradient_l2=norms.get(Role.GRADIENT),
             weight_l2=norms.get(Role.WEIGHT),
             update_l2=norms.get(Role.UPDATE) if tracked is not None else None,  # a manual step's comes later
+            backward_l2=None if tracked is None else tracked.backward_l2,
         )
 
     def _advance(self, tracked: TrackedOptimizer | None) -> None:
@@ -315,6 +352,7 @@ class Training:
         if tracked is not None:
             tracked.steps += 1
             tracked.backwards = 0
+            tracked.backward_l2 = None
         if self._session.tracer.active:
             self.traced_steps += 1
             self._retrace = max(0, self._retrace - 1)
@@ -328,6 +366,7 @@ class Training:
             elapsed_s=elapsed,
         )
         self.open_window()
+        self._session.losses.end_step()
         if elapsed - self._session.flushed > FLUSH_S or _is_power_of_two(self.steps):
             self._session.write()
 

@@ -23,13 +23,16 @@ class Unregistered(NamedTuple):
     name: str  # qualified, as if it were registered
     attribute: str  # of the module that holds it
     owner: NamedModule
-    held_in: str  # "list", "dict" or "attribute"
+    held_in: str  # "list", "dict", "attribute" or "buffer"
     holder: nn.Module | None  # the unregistered module it is a parameter of
 
 
 def find_unregistered(holder: NamedModule, user: UserCode) -> Iterator[Unregistered]:
     """Yield the leaf tensors that require grad and hang, unregistered, on one module."""
     prefix = f"{holder.name}." if holder.name else ""
+    for attribute, buffer in list(holder.module._buffers.items()):
+        if buffer is not None and buffer.requires_grad and buffer.is_leaf:
+            yield Unregistered(buffer, prefix + attribute, attribute, holder, "buffer", None)
     for attribute, value in list(holder.module.__dict__.items()):
         if attribute in _TORCH_OWN:
             continue

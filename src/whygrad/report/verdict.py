@@ -100,7 +100,7 @@ def headline(run: RunView) -> str:
         line = _untrained(run.evidence.info)
     else:
         line = _with_tail(f"nothing wrong found, {infos}" if infos else "nothing found", _healthy(run.evidence))
-    return line + _raised(run.evidence.info)
+    return line + _raised(run.ranks)
 
 
 def verdict_line(run: RunView) -> str:
@@ -126,10 +126,14 @@ def _untrained(info: RunInfo) -> str:
     return "no training was observed: no model ran with grad enabled, no backward pass, no optimizer step"
 
 
-def _raised(info: RunInfo) -> str:
-    if info.raised is None:
-        return ""
-    return f"; the program raised {printable(info.raised.type)} after {plural(info.steps, 'step')}"
+def _raised(ranks: Sequence[Evidence]) -> str:
+    """Return which exception ended the program, on the first rank that has one."""
+    for position, evidence in enumerate(ranks):
+        info = evidence.info
+        if info.raised is not None:
+            who = f"rank {info.rank}" if position else "the program"
+            return f"; {who} raised {printable(info.raised.type)} after {plural(info.steps, 'step')}"
+    return ""
 
 
 def _sick(run: RunView) -> str:

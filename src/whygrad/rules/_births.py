@@ -9,6 +9,7 @@ from whygrad.model import Event
 from whygrad.rules._text import counted, number
 
 _NONFINITE = "nonfinite"
+_PARAMETERS = "nonfinite-parameters"
 
 _LOGS = ("log", "log2", "log10", "log1p", "logit", "xlogy")
 _ROOTS = ("sqrt", "rsqrt")
@@ -23,16 +24,30 @@ _DECOMPOSITIONS = ("svd", "linalg_svd", "eigh", "linalg_eigh", "eig", "linalg_ei
 
 
 def seen_birth(evidence: Evidence, step: int) -> Event | None:
-    """Return the operation that was seen to make the first value that is not finite; None if none was."""
-    events = [e for e in evidence.events_of(_NONFINITE) if e.first_step <= step <= e.last_step]
-    return max(events, key=lambda event: event.first_step, default=None)
+    """Return the operation that was seen to make the first value that is not finite; None if none was.
+
+    Where the loss of a step is NaN because of the parameters, they became so in the step before it.
+    """
+    turns = max(1, sum(optimizer.steps > 0 for optimizer in evidence.optimizers))
+    events = [e for e in evidence.events_of(_NONFINITE) if e.first_step <= step and e.last_step >= step - turns]
+    return max(events, key=lambda event: min(event.last_step, step), default=None)
+
+
+def last_birth_step(evidence: Evidence) -> int:
+    """Return the last step in which such an operation was seen; the last of all where none was."""
+    return max((event.last_step for event in evidence.events_of(_NONFINITE)), default=evidence.info.steps - 1)
+
+
+def known_broken(evidence: Evidence) -> set[int]:
+    """Return the ids of the parameters that were seen to be not finite outside recorded steps."""
+    return {number for event in evidence.events_of(_PARAMETERS) for number in event.detail["parameters"]}
 
 
 def described(birth: Event) -> str:
     """Return half a sentence about what happened: `log` of 0 made it."""
-    operation = f"`{birth.subject}`"
     detail = birth.detail
     side = detail["side"]
+    operation = f"`{birth.subject}`" if birth.subject else f"an operation in {side}"
     if side == "data":
         return f"what {operation} was given held {detail['value']} already"
     if side == "backward":
@@ -82,6 +97,8 @@ def remedy(birth: Event) -> str:
     """Return what to change, as one sentence."""
     name = birth.subject.rstrip("_")
     side = birth.detail["side"]
+    if birth.place is None:
+        return "Run it once with `whygrad run --trace-all`, which follows every step and names the line"
     if side == "data":
         return "Look for NaN and Inf in what is loaded or computed before this line, and drop or repair those samples"
     if name in _SPREADS:

@@ -20,6 +20,7 @@ FOLLOWS = (
 )
 """What a cut explains on the parameters behind it."""
 
+_STOPS = (CutKind.NO_GRAD, CutKind.DETACH)  # ways to stop a gradient that say so
 _LOST_TERM = "lost_term"  # event: a term of the loss depends on parameters and gives them no gradient
 _Members = Sequence[tuple[Parameter, Cut]]
 
@@ -72,7 +73,7 @@ def _of_parameters(evidence: Evidence, case: Case, members: _Members) -> Finding
     places = _places(evidence, case, cut, members)
     return Finding(
         rule=case.slug,
-        severity=_severity(evidence, parameters),
+        severity=Severity.INFO if _is_target(evidence, members) else _severity(evidence, parameters),
         tensors=names(parameters),
         place=places[0] if places else None,
         message=f"{_state(evidence, parameters)}: {case.what(cut)}",
@@ -113,6 +114,17 @@ def _severity(evidence: Evidence, parameters: Sequence[Parameter]) -> Severity:
     rests = all(_mode(evidence, parameter) is False for parameter in parameters)
     wakes = any(_mode(evidence, parameter) for parameter in learning)
     return Severity.INFO if loaded or (rests and wakes) else Severity.ERROR
+
+
+def _is_target(evidence: Evidence, members: _Members) -> bool:
+    """Return whether a whole network makes what others of its optimizer learn to predict: a fixed target, a teacher.
+
+    A single layer may be a codebook or a set of centres, which is to learn.
+    """
+    holders = {holder for parameter, _ in members for holder in parameter.optimizers}
+    learning = any(p.gradient_steps and not holders.isdisjoint(p.optimizers) for p in evidence.parameters)
+    network = len({parameter.module for parameter, _ in members}) > 1
+    return learning and network and all(cut.as_target and cut.kind in _STOPS for _, cut in members)
 
 
 def _mode(evidence: Evidence, parameter: Parameter) -> bool | None:

@@ -52,7 +52,7 @@ def cut_off(evidence: Evidence) -> list[tuple[Parameter, Cut]]:
 
 
 def _cut_of(evidence: Evidence, parameter: Parameter) -> Cut | None:
-    cuts = sorted(evidence.cuts_of(parameter), key=lambda cut: cut.id)  # as the tracer ranks them
+    cuts = evidence.cuts_of(parameter)
     if is_without_gradient(parameter):
         ended = parameter.path in (PathEnd.CUT, PathEnd.UNDEFINED)
         return cuts[0] if cuts and ended else None

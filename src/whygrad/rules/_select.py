@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
+from itertools import pairwise
 
 from whygrad.evidence import Evidence
 from whygrad.model import Module, Optimizer, Parameter, Place, Role, Statistics
 
+_MANY_LOADS = 3  # as federated rounds make them: what is loaded that often learns elsewhere
 _SAME = 1e-6  # two sums of the same numbers, taken in another order, differ by less
 
 
@@ -60,12 +62,13 @@ def holder(evidence: Evidence, parameter: Parameter) -> Module | None:
 def has_moved(evidence: Evidence, parameter: Parameter) -> bool:
     """Return whether a parameter that no optimizer moves has changed its value, as far as was recorded.
 
-    A write through `.data` is no change in torch's own books; the recorded weights show it.
+    Weights that were loaded once or twice in the middle of a run have not learned by that. A write through `.data` is
+    no change in torch's own books; the recorded weights show it.
     """
-    if parameter.changed_outside:
-        return True
     weights = [statistics for _, statistics in evidence.series(Role.WEIGHT, parameter.id)]
-    return any(not _same(weights[0], later) for later in weights[1:])
+    seen = sum(not _same(one, following) for one, following in pairwise(weights))
+    changes = max(parameter.changed_outside, seen)
+    return changes > (parameter.loads if parameter.loads < _MANY_LOADS else 0)
 
 
 def _same(one: Statistics, other: Statistics) -> bool:

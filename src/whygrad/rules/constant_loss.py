@@ -84,11 +84,13 @@ gradients arrive, and are zero.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from whygrad.evidence import Evidence
 from whygrad.model import Finding, Optimizer, Parameter, PathEnd, Place, Raised, Severity, Step
 from whygrad.rules._base import rule
 from whygrad.rules._events import place_in
+from whygrad.rules._frozen import blocked_optimizers
 from whygrad.rules._paths import is_without_gradient
 from whygrad.rules._raised import GRAD_SWITCHES, NO_GRADIENT, raised_finding, raised_for, subject
 from whygrad.rules._select import has_moved, held_by, names
@@ -184,10 +186,10 @@ def _last_uses(missed: Sequence[Parameter]) -> tuple[Place, ...]:
 def _turned(evidence: Evidence, raised: Raised) -> Iterator[Finding]:
     """Yield the finding about a loss that could be differentiated until the program raised."""
     learned = [p for p in evidence.parameters if p.optimizers and p.requires_grad and p.gradient_steps]
-    if not learned:
+    if not learned or blocked_optimizers(evidence):
         return
     steps = counted(evidence.info.steps, "step")
-    yield raised_finding(
+    finding = raised_finding(
         _SLUG,
         raised,
         raised.made_at,
@@ -195,6 +197,7 @@ def _turned(evidence: Evidence, raised: Raised) -> Iterator[Finding]:
         "was switched off since",
         "Where a batch has nothing to learn from, skip it or return `0.0 * output.sum()`; see that grad mode is on",
     )
+    yield replace(finding, tensors=names(learned))
 
 
 # -- a loss that never changes -----------------------------------------------------------------------------------------

@@ -100,12 +100,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from whygrad.evidence import Evidence
-from whygrad.model import Cut, CutKind, Event, Finding, Module, Parameter, PathEnd, Place, Severity
+from whygrad.model import Cut, CutKind, Event, Finding, Module, Parameter, Place, Severity
 from whygrad.rules._base import rule
 from whygrad.rules._cuts import FOLLOWS, Case, cut_findings, is_checkpoint
-from whygrad.rules._paths import is_meant, is_without_gradient, numbers, watched
-from whygrad.rules._select import by_line, names
-from whygrad.rules._text import at, named
+from whygrad.rules._paths import is_without_gradient, is_zero
+from whygrad.rules._select import names
+from whygrad.rules._text import at
 
 _SLUG = "custom-backward"
 _OF_MODULE = "module_backward"  # event: a module that ran has a method of that name
@@ -117,14 +117,11 @@ _FIX = "Return the gradient of every argument of forward, in their order, and te
     title="A backward written by hand gives no gradient",
     severity=Severity.ERROR,
     since="0.1.0",
-    explains=FOLLOWS,
+    explains=(*FOLLOWS, "nondifferentiable-op"),
 )
 def check(evidence: Evidence) -> Iterator[Finding]:
     """Yield one finding for each function that returns no gradient, and for each method that is never called."""
     yield from cut_findings(evidence, Case(_SLUG, _is_mine, _line, _what, lambda _: _FIX))
-    lost = [p for p in evidence.parameters_in_order if _is_lost(evidence, p)]
-    for _, parameters in by_line(lost, lambda parameter: parameter.ends_at):
-        yield _undefined(parameters)
     yield from (_method(evidence, event) for event in _methods(evidence))
 
 
@@ -141,27 +138,6 @@ def _what(cut: Cut) -> str:
     return f"{function}, called{at(cut.place)}, passes nothing on in its backward{at(cut.mode_at)}"
 
 
-def _is_lost(evidence: Evidence, parameter: Parameter) -> bool:
-    """Return whether the graph reached a parameter and brought None, and no cut says where."""
-    undefined = parameter.path is PathEnd.UNDEFINED and is_without_gradient(parameter)
-    known = parameter.ends_with and not parameter.ends_with.startswith("Compiled")  # what was compiled is not seen
-    return bool(undefined and known) and not evidence.cuts_of(parameter) and is_meant(evidence, parameter)
-
-
-def _undefined(group: tuple[Parameter, ...]) -> Finding:
-    first = group[0]
-    function = f"`{first.ends_with}`, called{at(first.ends_at)},"
-    return Finding(
-        rule=_SLUG,
-        severity=Severity.ERROR,
-        tensors=names(group),
-        place=first.ends_at,
-        message=f"{named(names(group))} got no gradient{watched(group)}: {function} passes nothing on in its backward",
-        fix=_FIX,
-        evidence={**numbers(group), "operation": first.ends_with},
-    )
-
-
 def _methods(evidence: Evidence) -> list[Event]:
     return [] if not evidence.info.backwards else list(evidence.events_of(_OF_MODULE))
 
@@ -172,7 +148,7 @@ def _method(evidence: Evidence, event: Event) -> Finding:
     what = f"`{module.type}`" if module is not None else f"`{event.subject}`"
     return Finding(
         rule=_SLUG,
-        severity=Severity.WARNING,
+        severity=Severity.ERROR if before and all(_is_deprived(evidence, p) for p in before) else Severity.WARNING,
         tensors=tuple(event.detail.get("tensors", ())) or names(before),
         place=event.place,
         message=f"`{event.subject}` is an nn.Module: its `backward`{at(event.place)} is never called, and the gradient "
@@ -181,6 +157,11 @@ def _method(evidence: Evidence, event: Event) -> Finding:
         evidence={"calls": 0 if module is None else module.calls, "backward_passes": evidence.info.backwards},
         also=(module.made_at,) if module is not None and module.made_at is not None else (),
     )
+
+
+def _is_deprived(evidence: Evidence, parameter: Parameter) -> bool:
+    """Return whether a parameter gets nothing to learn from."""
+    return is_without_gradient(parameter) or is_zero(evidence, parameter)
 
 
 def _called_before(evidence: Evidence, module: Module | None) -> list[Parameter]:

@@ -19,6 +19,10 @@ where an optimizer could not be made because a filter left nothing of a model th
 where part of it was frozen at every step and the rest learns: most programs mean that. A frozen parameter that no
 optimizer holds is none of this rule's business.
 
+It is an error, too, where the program set an attribute that looks like `requires_grad` and is none, on a frozen
+parameter (`weight.require_grad = True`) or on a module (`layer.requires_grad = True`; only the method
+`requires_grad_()` reaches the parameters).
+
 Freezing may also come and go: what is frozen while forward runs is not in the graph, though it requires grad again when
 backward does. The traced steps show it.
 
@@ -78,15 +82,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from whygrad.evidence import Evidence
-from whygrad.model import Cut, CutKind, Finding, Parameter, Place, Severity
+from whygrad.model import Cut, CutKind, Event, Finding, Parameter, Place, Severity
 from whygrad.rules._base import rule
 from whygrad.rules._cuts import Case, cut_findings
+from whygrad.rules._frozen import blocked_optimizers, is_always_frozen
 from whygrad.rules._raised import EMPTY_OPTIMIZER, NO_GRADIENT, raised_for
-from whygrad.rules._select import by_line, held_by, names
+from whygrad.rules._select import by_line, names
 from whygrad.rules._text import at, counted, named
 
 _SLUG = "frozen-parameter"
-_MIN_STEPS = 3
+_MERE = "mere_attribute"  # event: an attribute was set that looks like requires_grad
 _FIX = "Switch requires_grad on before forward runs; backward comes too late"
 
 
@@ -99,14 +104,43 @@ _FIX = "Switch requires_grad on before forward runs; backward comes too late"
 )
 def check(evidence: Evidence) -> Iterator[Finding]:
     """Yield one finding for each line that froze what an optimizer holds."""
+    mistaken = [found for event in evidence.events_of(_MERE) if (found := _mere_attribute(evidence, event)) is not None]
+    yield from mistaken
+    if mistaken:
+        return
     is_empty = raised_for(evidence, EMPTY_OPTIMIZER) is not None
     fatal = _of_frozen_models(evidence) if is_empty else _of_blocked_optimizers(evidence)
     known = {parameter.id for parameter in fatal}
-    partial = [p for p in evidence.parameters if p.id not in known and _is_always_frozen(p)]
+    partial = [p for p in evidence.parameters if p.id not in known and is_always_frozen(p)]
     for severity, chosen in ((Severity.ERROR, fatal), (Severity.INFO, partial)):
         for place, group in by_line(chosen, lambda parameter: parameter.frozen_at or parameter.made_at):
             yield _finding(evidence, group, place, severity)
     yield from cut_findings(evidence, Case(_SLUG, _is_switched, lambda cut: cut.place, _what, lambda _: _FIX))
+
+
+def _mere_attribute(evidence: Evidence, event: Event) -> Finding | None:
+    """Return the finding about parameters that stay frozen because something else than `requires_grad` was set."""
+    wanted = event.detail.get("parameters", ())
+    group = [p for p in evidence.parameters if p.id in wanted and not p.requires_grad and not p.gradient_steps]
+    if (
+        not event.detail.get("value")
+        or not group
+        or any(p.requires_grad for p in evidence.parameters if p.id in wanted)
+    ):
+        return None
+    setting = f"`{event.subject}.{event.detail['attribute']} = True`"
+    places = (place for place in (event.place, group[0].frozen_at, group[0].made_at) if place is not None)
+    return Finding(
+        rule=_SLUG,
+        severity=Severity.ERROR,
+        tensors=names(group),
+        place=next(places, None),
+        message=f"{named(names(group))} {'has' if len(group) == 1 else 'have'} requires_grad=False: "
+        f"{setting}{at(event.place)} sets an attribute that nothing reads",
+        fix="Call `requires_grad_(True)` on it",
+        evidence={"attribute": event.detail["attribute"], "elements": sum(p.numel for p in group)},
+        also=tuple(dict.fromkeys(places)),
+    )
 
 
 def _is_switched(cut: Cut) -> bool:
@@ -117,10 +151,6 @@ def _what(cut: Cut) -> str:
     return f"requires_grad was switched off{at(cut.place)} while forward used it"
 
 
-def _is_always_frozen(parameter: Parameter) -> bool:
-    return bool(parameter.optimizers) and parameter.frozen_steps == parameter.steps >= _MIN_STEPS
-
-
 def _of_frozen_models(evidence: Evidence) -> list[Parameter]:
     registered = [parameter for parameter in evidence.parameters if parameter.registered]
     alive = {parameter.root for parameter in registered if parameter.requires_grad}
@@ -128,18 +158,8 @@ def _of_frozen_models(evidence: Evidence) -> list[Parameter]:
 
 
 def _of_blocked_optimizers(evidence: Evidence) -> list[Parameter]:
-    raised = raised_for(evidence, NO_GRADIENT) is not None
-    blocked = {o.id for o in evidence.optimizers if _is_blocked(held_by(evidence, o), raised=raised)}
+    blocked = blocked_optimizers(evidence)
     return [p for p in evidence.parameters if not p.requires_grad and not blocked.isdisjoint(p.optimizers)]
-
-
-def _is_blocked(held: Sequence[Parameter], *, raised: bool) -> bool:
-    """Return whether nothing that an optimizer holds can learn."""
-    if not raised:
-        return all(_is_always_frozen(parameter) for parameter in held)
-    live = [parameter for parameter in held if parameter.requires_grad]
-    traced = any(parameter.uses for parameter in held)
-    return not live or (traced and not any(parameter.uses for parameter in live))
 
 
 def _finding(evidence: Evidence, group: Sequence[Parameter], place: Place | None, severity: Severity) -> Finding:

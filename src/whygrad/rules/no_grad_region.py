@@ -80,12 +80,14 @@ off inside a reentrant checkpoint.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from whygrad.evidence import Evidence
 from whygrad.model import Cut, CutKind, Finding, Raised, Severity
 from whygrad.rules._base import rule
 from whygrad.rules._cuts import FOLLOWS, Case, cut_findings, is_checkpoint
 from whygrad.rules._raised import GRAD_SWITCHES, NO_GRADIENT, raised_finding, raised_for, subject
+from whygrad.rules._select import names
 from whygrad.rules._text import at
 
 _SLUG = "no-grad-region"
@@ -108,7 +110,9 @@ def check(evidence: Evidence) -> Iterator[Finding]:
     if inference is not None:
         yield _of_inference(inference)
     if unseen is not None and unseen.operation in GRAD_SWITCHES and not found:
-        yield _of_mode(unseen)
+        learned = [p for p in evidence.parameters if p.optimizers and p.requires_grad and p.reached]
+        if learned:
+            yield replace(_of_mode(unseen), tensors=names(learned))
 
 
 def _of_inference(raised: Raised) -> Finding:

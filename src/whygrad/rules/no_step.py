@@ -15,8 +15,12 @@ that is never fulfilled, or inside `if (i + 1) % accumulate == 0` in a loop that
 For each optimizer: steps (none), backward passes whose graph reached its parameters (at least three), and whether these
 changed in another way (another optimizer that steps holds them, an update by hand: then it is silent). Steps that a
 `GradScaler` skipped count as tried; another rule speaks of them. Where `step()` stands in the text and was never
-reached, that line is the place; else it is the line that calls backward, if there is just one, or the one that made the
-optimizer.
+reached, that line is the place; else it is the line that steps the learning rate scheduler in its place, the line that
+calls backward, if there is just one, or the one that made the optimizer.
+
+A step that does run may come so rarely that it might as well not: a guard that lets one batch in twenty pass. It is a
+finding where ten passes or more were cleared without a step, at least 80% of all, and not in a regular pattern, which
+is that of [zero-grad-misplaced](zero-grad-misplaced.md).
 
 It is a warning where other optimizers step and `zero_grad()` of this one was never called: it may be waiting for a
 later phase. A program that raised is not judged.
@@ -73,11 +77,14 @@ from collections.abc import Iterator, Sequence
 from whygrad.evidence import Evidence
 from whygrad.model import Finding, Optimizer, Parameter, Place, Severity
 from whygrad.rules._base import rule
+from whygrad.rules._loop import is_regular, lost_passes, trained_by, turns_of
 from whygrad.rules._select import has_crashed, has_moved, held_by, is_stepped, names
-from whygrad.rules._text import named, passes
+from whygrad.rules._text import counted, named, passes
 
 _SLUG = "no-step"
 _MIN_PASSES = 3
+_MIN_LOST = 10
+_MOSTLY = 0.8  # of the passes
 
 
 @rule(
@@ -98,14 +105,20 @@ def check(evidence: Evidence) -> Iterator[Finding]:
         waiting = [p for p in held if p.reached >= _MIN_PASSES and p.requires_grad and not is_stepped(evidence, p)]
         if waiting and not any(has_moved(evidence, parameter) for parameter in held):
             yield _finding(evidence, optimizer, waiting)
+    for optimizer in evidence.optimizers:
+        if optimizer.steps and not optimizer.skipped:
+            yield from _rarely(evidence, optimizer)
 
 
 def _finding(evidence: Evidence, optimizer: Optimizer, waiting: Sequence[Parameter]) -> Finding:
     reached = max(parameter.reached for parameter in waiting)
     calls = _unreached_calls(evidence, optimizer)
-    places = [*calls, *_only_backward(evidence), *([optimizer.made_at] if optimizer.made_at is not None else [])]
+    instead = [optimizer.scheduler_stepped_at] if optimizer.scheduler_steps and optimizer.scheduler_stepped_at else []
+    made = [optimizer.made_at] if optimizer.made_at is not None else []
+    places = [*calls, *instead, *_only_backward(evidence), *made]
     later = any(other.steps for other in evidence.optimizers) and not optimizer.zero_grads and not calls
     step = f"`{optimizer.name}.step()`"
+    also = f", and then that of `{optimizer.scheduler}`" if instead else ""
     return Finding(
         rule=_SLUG,
         severity=Severity.WARNING if later else Severity.ERROR,
@@ -115,15 +128,43 @@ def _finding(evidence: Evidence, optimizer: Optimizer, waiting: Sequence[Paramet
             f"`{optimizer.name}` never stepped in {passes(evidence.info.backwards)}, at least {reached} of which "
             f"brought {named(names(waiting))} a gradient"
         ),
-        fix=f"Make {step} reachable: its condition was never fulfilled" if calls else f"Call {step} after backward",
+        fix=f"Make {step} reachable: its condition was never fulfilled"
+        if calls
+        else f"Call {step} after backward{also}",
         evidence={
             "steps": 0,
             "backward_passes": evidence.info.backwards,
             "reached": reached,
             "zero_grads": optimizer.zero_grads,
+            "scheduler_steps": optimizer.scheduler_steps,
             "elements": sum(parameter.numel for parameter in waiting),
         },
         also=tuple(places[1:]),
+    )
+
+
+def _rarely(evidence: Evidence, optimizer: Optimizer) -> Iterator[Finding]:
+    """Yield a finding if a guard clears most passes without a step."""
+    turns = [turn for turn in turns_of(evidence, optimizer, unfinished=True) if not turn.round.closure]
+    lossy = [(turn, each) for turn in turns if (each := lost_passes(turn)) is not None]
+    lost = sum(turn.count * each.passes for turn, each in lossy)
+    ran = sum(turn.count * turn.own_passes() for turn in turns)
+    if lost < _MIN_LOST or lost < _MOSTLY * ran or (len(lossy) > 1 and is_regular(lossy)):
+        return
+    held = trained_by(evidence, optimizer)
+    lines = [place for place in (optimizer.stepped_at, lossy[0][1].clear.place) if place is not None]
+    yield Finding(
+        rule=_SLUG,
+        severity=Severity.ERROR,
+        tensors=names(held),
+        place=lines[0] if lines else optimizer.made_at,
+        message=(
+            f"`{optimizer.name}` made only {counted(optimizer.steps, 'step')}: at least {lost} of {passes(ran)} into "
+            f"{named(names(held)) if held else 'what it holds'} were cleared without one"
+        ),
+        fix=f"Loosen the condition of `{optimizer.name}.step()`: it is hardly ever fulfilled",
+        evidence={"steps": optimizer.steps, "lost_passes": lost, "passes": ran, "zero_grads": optimizer.zero_grads},
+        also=tuple(lines[1:]),
     )
 
 

@@ -102,7 +102,7 @@ from dataclasses import dataclass
 from whygrad.evidence import Evidence
 from whygrad.model import Event, Finding, Output, Parameter, Place, Role, Severity, Statistics
 from whygrad.rules._base import rule
-from whygrad.rules._births import described, remedy, seen_birth
+from whygrad.rules._births import described, known_broken, last_birth_step, remedy, seen_birth
 from whygrad.rules._select import holder, names
 from whygrad.rules._sizes import broken_at, has_broken_loss, outputs_by
 from whygrad.rules._text import counted, named, number
@@ -120,6 +120,7 @@ class _Birth:
     fix: str
     place: Place | None = None
     module: str = ""
+    step: int | None = None  # where it is known to be an earlier one than what was recorded shows
 
 
 @rule(
@@ -139,10 +140,13 @@ class _Birth:
 )
 def check(evidence: Evidence) -> Iterator[Finding]:
     """Yield at most one finding: the first step that went wrong."""
+    known = known_broken(evidence)
     step = broken_at(evidence)
     if step is None:
-        return
-    broken = [p for p in evidence.parameters if p.requires_grad and _is_broken(evidence, p)]
+        if not known:
+            return
+        step = last_birth_step(evidence)
+    broken = [p for p in evidence.parameters if p.requires_grad and (p.id in known or _is_broken(evidence, p))]
     if broken:
         yield _broken_parameters(evidence, step, broken)
     elif any(has_broken_loss(each) for each in evidence.steps):
@@ -171,6 +175,7 @@ def _broken_parameters(evidence: Evidence, step: int, broken: list[Parameter]) -
     gradients = evidence.matrices.read(step, Role.GRADIENT)
     hit = [p for p in evidence.parameters_in_order if p.id in gradients and gradients[p.id].nonfinite]
     birth = _birth(evidence, step, hit)
+    at = step if birth.step is None else birth.step
     affected = [*hit, *(p for p in evidence.parameters_in_order if p in broken and p not in hit)]
     kind = _kind(gradients[p.id] for p in hit)
     subject = "the gradient of" if hit else "the value of"
@@ -180,10 +185,10 @@ def _broken_parameters(evidence: Evidence, step: int, broken: list[Parameter]) -
         severity=Severity.ERROR,
         tensors=names(affected),
         place=birth.place,
-        message=f"{subject} {named(names(hit or broken))} is {kind} at step {step}: {birth.what}",
+        message=f"{subject} {named(names(hit or broken))} is {kind} at step {at}: {birth.what}",
         fix=birth.fix,
         evidence={
-            "step": step,
+            "step": at,
             "steps": evidence.info.steps,
             "parameters": len(hit or broken),
             "parameters_in_the_end": len(broken),
@@ -198,12 +203,17 @@ def _broken_loss(evidence: Evidence) -> Finding:
     broken = [(step.id, step.loss) for step in evidence.steps if step.loss is not None and has_broken_loss(step)]
     first, loss = broken[0]
     seen = f"{number(loss)} at {counted(len(broken), 'step')}, first at step {first}"
+    birth = seen_birth(evidence, first)
     return Finding(
         rule=_SLUG,
         severity=Severity.WARNING,
         tensors=(),
-        message=f"the loss was {seen}, while the parameters stayed finite",
-        fix="Find what in those batches takes the loss out of its domain, or skip them before backward",
+        place=None if birth is None else birth.place,
+        message=f"the loss was {seen}, while the parameters stayed finite"
+        + ("" if birth is None else f": {described(birth)}"),
+        fix="Find what in those batches takes the loss out of its domain, or skip them before backward"
+        if birth is None
+        else remedy(birth),
         evidence={"step": first, "broken_steps": len(broken), "steps": evidence.info.steps, "arose_in": "forward"},
     )
 
@@ -236,14 +246,15 @@ def _birth(evidence: Evidence, step: int, hit: list[Parameter]) -> _Birth:
 
 
 def _seen(evidence: Evidence, step: int, birth: Event) -> _Birth:
+    at = min(step, birth.last_step)
     side = birth.detail["side"]
-    loss = next((each.loss for each in evidence.steps if each.id == step), None)
+    loss = next((each.loss for each in evidence.steps if each.id == at), None)
     finite = f"the loss was finite ({number(loss)}), " if side == "backward" and loss is not None else ""
-    return _Birth(side, finite + described(birth), remedy(birth), birth.place)
+    return _Birth(side, finite + described(birth), remedy(birth), birth.place, step=at)
 
 
 def _unrecorded(what: str) -> _Birth:
-    return _Birth("unrecorded", what, "Run it once with `--every 1`: then the first bad step is recorded")
+    return _Birth("unrecorded", what, "Run it once with `whygrad run --trace-all`, which follows every step")
 
 
 def _already_broken(evidence: Evidence, step: int) -> _Birth:

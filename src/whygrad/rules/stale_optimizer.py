@@ -75,13 +75,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from whygrad.evidence import Evidence
-from whygrad.model import Finding, Optimizer, Parameter, Severity
+from whygrad.model import CutKind, Finding, Optimizer, Parameter, PathEnd, Severity
 from whygrad.rules._base import rule
 from whygrad.rules._select import has_moved, held_by, names
 from whygrad.rules._text import counted, named, passes
 
 _SLUG = "stale-optimizer"
 _MIN_PASSES = 3
+_COPIES = (CutKind.COPY, CutKind.DATA, CutKind.OVERWRITTEN)
 _PLACES = 3  # lines where the new parameters are made, of those named beside the optimizer's
 
 
@@ -105,7 +106,7 @@ def check(evidence: Evidence) -> Iterator[Finding]:
         if replaced:
             yield _finding(optimizer, stale, replaced, names(replaced), "the model has replaced")
             continue
-        copies = _copies(held, orphans)
+        copies = _copies(evidence, held, orphans)
         if copies:
             yield _finding(optimizer, held, copies, names((*copies, *held)), "get no gradient")
 
@@ -117,12 +118,19 @@ def _is_orphan(parameter: Parameter) -> bool:
 
 def _of_same_models(stale: Sequence[Parameter], orphans: Sequence[Parameter]) -> list[Parameter]:
     roots = {parameter.root for parameter in stale}
-    return [parameter for parameter in orphans if parameter.root in roots]
+    nameless = {parameter.attribute for parameter in stale if not parameter.root}  # gone before any model was called
+    return [p for p in orphans if p.root in roots or p.attribute in nameless]
 
 
-def _copies(held: Sequence[Parameter], orphans: Sequence[Parameter]) -> list[Parameter]:
+def _is_used(evidence: Evidence, parameter: Parameter) -> bool:
+    """Return whether the loss depends on a parameter other than by a copy of it."""
+    cuts = evidence.cuts_of(parameter) if parameter.path is PathEnd.CUT else ()
+    return any(cut.kind not in _COPIES for cut in cuts)
+
+
+def _copies(evidence: Evidence, held: Sequence[Parameter], orphans: Sequence[Parameter]) -> list[Parameter]:
     """Return the parameters of a model that looks like what is held, where that one never gets a gradient."""
-    if not held or any(p.reached or p.gradient_steps or not p.requires_grad for p in held):
+    if not held or any(p.reached or p.gradient_steps or not p.requires_grad or _is_used(evidence, p) for p in held):
         return []
     looks = {_look(parameter) for parameter in held}
     alike = [p for p in orphans if _look(p) in looks]

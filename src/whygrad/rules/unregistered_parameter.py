@@ -2,23 +2,20 @@
 
 ## What it looks for
 
-Layers and parameters that a module keeps in a plain list, tuple, dict or attribute, where `parameters()` does not look,
-or that it makes inside `forward` and does not keep at all.
+Layers and parameters that a module keeps in a plain list, tuple, dict or attribute, where `parameters()` does not look.
 
 ## Why it does not learn
 
 `nn.Module` registers what is assigned to an attribute if it is an `nn.Module` or an `nn.Parameter`. A list, a dict, a
 plain tensor or an object of another class is stored as it is: what lies in it is used in `forward` and gets gradients,
 but `model.parameters()` does not find it, so `optimizer = Adam(model.parameters())` never holds it. It is also left out
-of `state_dict()`, `model.to(device)` and `model.train()`. A layer that `forward` makes has new random weights in every
-pass.
+of `state_dict()`, `model.to(device)` and `model.train()`.
 
 ## What it measures
 
 For each tensor found in such a place: backward passes whose graph reached it (at least two), optimizers that ever held
 it (none), and whether its value changed all the same (it did not). An optimizer that steps must exist, or the program
-ended with "optimizer got an empty parameter list", which says that nothing was registered. Of a layer made inside
-`forward`, several: parameters that one line in a function made, that nothing registers, and that a gradient reached.
+ended with "optimizer got an empty parameter list", which says that nothing was registered.
 
 It is an info where the tensors were loaded with `load_state_dict` or their module runs in eval mode: hiding a finished
 network in a list is a known way to keep it out of `parameters()`. A plain tensor, no `nn.Parameter`, in a program that
@@ -93,11 +90,11 @@ A pretrained network that only scores outputs (a perceptual loss), kept in a lis
 ## See also
 
 [not-in-optimizer](not-in-optimizer.md): registered, but not held.
+[recreated-each-forward](recreated-each-forward.md): made inside `forward`, and not kept at all.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from whygrad.evidence import Evidence
@@ -105,13 +102,11 @@ from whygrad.model import Finding, Module, Parameter, Place, Severity
 from whygrad.rules._base import rule
 from whygrad.rules._raised import EMPTY_OPTIMIZER, raised_for
 from whygrad.rules._select import by_line, has_moved, holder, names
-from whygrad.rules._source import assigned_name
 from whygrad.rules._text import named, passes
 
 _SLUG = "unregistered-parameter"
 _MIN_REACHED = 2  # once: a layer that is made anew in each forward
-_MIN_GENERATIONS = 3
-_KINDS = {"list": "a plain list", "dict": "a plain dict", "attribute": "a plain attribute"}
+_KINDS = {"list": "a plain list", "dict": "a plain dict", "attribute": "a plain attribute", "buffer": "a buffer"}
 
 
 @rule(
@@ -128,47 +123,10 @@ def check(evidence: Evidence) -> Iterator[Finding]:
         chosen = [parameter for parameter in hidden if _is_on_purpose(evidence, parameter) is on_purpose]
         for place, group in by_line(chosen, lambda parameter: parameter.assigned_at or parameter.made_at):
             yield _finding(evidence, group, place, severity)
-    if any(optimizer.steps for optimizer in evidence.optimizers):
-        yield from _all_made_anew(evidence)
-
-
-def _all_made_anew(evidence: Evidence) -> Iterator[Finding]:
-    """Yield one finding for each line that makes the same layer again and again."""
-    passing = [parameter for parameter in evidence.parameters if _is_passing(parameter)]
-    for place, group in by_line(passing, lambda parameter: parameter.made_at):
-        generations = Counter(parameter.attribute for parameter in group)
-        if place is not None and max(generations.values()) >= _MIN_GENERATIONS:
-            yield _made_anew(place, group, generations)
-
-
-def _is_passing(parameter: Parameter) -> bool:
-    """Return whether a parameter was made in a function, used and dropped."""
-    local = parameter.made_at is not None and parameter.made_at.function not in ("", "<module>", "__init__")
-    dropped = parameter.held_in == "variable" and not parameter.registered and not parameter.optimizers
-    return local and dropped and parameter.requires_grad and 0 < parameter.reached < _MIN_REACHED
-
-
-def _made_anew(place: Place, group: Sequence[Parameter], generations: Counter[str]) -> Finding:
-    layer, times = assigned_name(place), max(generations.values())
-    tensors = tuple(f"{layer}.{attribute}" if layer else attribute for attribute in generations)
-    it = "it" if len(tensors) == 1 else "them"
-    return Finding(
-        rule=_SLUG,
-        severity=Severity.ERROR,
-        tensors=tensors,
-        place=place,
-        message=(
-            f"{named(tensors)} {'is' if len(tensors) == 1 else 'are'} made anew in `{place.function}`, {times} times "
-            f"in this run: no model registers {it}, and no optimizer can hold {it}"
-        ),
-        fix="Make the layer in __init__ and keep it on `self`",
-        evidence={"made": times, "reached": len(group), "elements": sum(parameter.numel for parameter in group)},
-        also=tuple(dict.fromkeys(p.used_at for p in group if p.used_at is not None and p.used_at != place)),
-    )
 
 
 def _is_hidden(parameter: Parameter) -> bool:
-    in_module = not parameter.registered and parameter.held_in in ("list", "dict", "attribute")
+    in_module = not parameter.registered and parameter.held_in in _KINDS
     return in_module and parameter.requires_grad and not parameter.optimizers
 
 
@@ -229,6 +187,8 @@ def _finding(evidence: Evidence, group: Sequence[Parameter], place: Place | None
 
 def _fix(parameter: Parameter, *, in_layer: bool) -> str:
     attribute = f"`self.{parameter.attribute}`"
+    if parameter.held_in == "buffer":
+        return f"Make {attribute} an nn.Parameter, or give it no gradient if it is a mere constant"
     if parameter.held_in == "attribute":
         return (
             f"Let the class of {attribute} derive from nn.Module, or give its layers to the model"

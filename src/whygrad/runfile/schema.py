@@ -17,15 +17,21 @@ from dataclasses import dataclass
 
 from whygrad.model import (
     Activation,
+    Clip,
     Cut,
     Event,
     Feed,
     Group,
+    LossCall,
+    Happening,
+    LossScale,
     Module,
     Optimizer,
     Output,
     Parameter,
     Replica,
+    SoftmaxCall,
+    Round,
     Step,
     Symmetry,
     Total,
@@ -56,6 +62,12 @@ TABLES: dict[type, Table] = {
     Optimizer: Table("optimizer"),
     Group: Table("parameter_group"),
     Replica: Table("replica"),
+    Round: Table("round"),
+    Happening: Table("happening", key=("round", "position"), conflict="round, position", order="round, position"),
+    Clip: Table("clip"),
+    LossScale: Table("loss_scale"),
+    LossCall: Table("loss_call"),
+    SoftmaxCall: Table("softmax_call"),
     Step: Table("step"),
     Feed: Table("feed"),
     Symmetry: Table("symmetry", key=("id", "dimension"), conflict="id, dimension", order="id, dimension"),
@@ -101,7 +113,12 @@ CREATE TABLE module (
     made_at   INTEGER,        -- innermost user line that constructed it
     "order"   INTEGER,        -- position of its first call in forward order; NULL: never called
     calls     INTEGER,        -- calls with grad enabled in recorded steps
-    training  INTEGER         -- `module.training` at the last such call
+    training  INTEGER,        -- `module.training` at the last such call
+    taught    INTEGER,        -- watched steps before whose last backward pass it was called as a root model
+    taught_in_eval  INTEGER,  -- of those: it was in eval mode at that call
+    eval_at   INTEGER,        -- line of the last eval() call on it
+    has_modes INTEGER,        -- it computes something else in eval mode: Dropout, a norm with running statistics
+    fresh     INTEGER         -- its running statistics are those it was made with
 );
 
 -- Tensors that were meant to learn. Counts run over the whole run, recorded step or not, unless said otherwise.
@@ -116,7 +133,7 @@ CREATE TABLE parameter (
     module_type          TEXT,     -- class name of that module
     attribute            TEXT,     -- its name in that module, or the variable that holds it
     registered           INTEGER,  -- found by named_parameters() of a root model
-    held_in              TEXT,     -- where it was found if not registered: list, dict, attribute, optimizer, variable
+    held_in              TEXT,     -- where it was found if not registered: list, dict, attribute, buffer, optimizer, variable
     stale                INTEGER,  -- an optimizer holds it, no module does any more, and a module once did
     requires_grad        INTEGER,  -- at the end of the run
     made_at              INTEGER,  -- user line that made it, or the layer it belongs to
@@ -139,7 +156,11 @@ CREATE TABLE parameter (
     overwritten          INTEGER,  -- of those: something had written it in between
     restored             INTEGER,  -- of those: it was again what it had been before the step
     undone               REAL,     -- added over those: the share of the way from its first value that was taken back
-    loads                INTEGER,  -- calls of load_state_dict that wrote it after a step of its own
+    unmoved              REAL,     -- of a half precision weight: share of elements that still stand where they began
+    loads                INTEGER,  -- calls of load_state_dict that wrote it since it was first seen
+    copy_of              INTEGER,  -- id of the parameter that it was deep-copied from
+    copied_at            INTEGER,  -- and where
+    evaluations          INTEGER,  -- of copies and copied ones: calls of their model without grad, and of its eval()
     rows                 INTEGER,  -- size of dimension 0 of a tensor of two or more dimensions
     silent_rows          INTEGER,  -- of those: gradient exactly zero in every recorded step
     loaded               INTEGER,  -- its value came from load_state_dict
@@ -155,11 +176,13 @@ CREATE TABLE cut (
     kind       TEXT NOT NULL,     -- detach, data, value, copy, no-grad, nondifferentiable, custom, overwritten
     operation  TEXT NOT NULL,
     place      INTEGER,           -- of the operation
+    within     TEXT,              -- library function that the line calls and that holds the operation
     reentry    INTEGER,           -- where a value that left torch comes back
     mode       TEXT,              -- what switched grad mode off
-    mode_at    INTEGER,           -- and where
+    mode_at    INTEGER,           -- and where; of an autograd.Function, where its backward returns
     inferred   INTEGER,           -- linked by value or by the source's text, not by identity
     distance   INTEGER,           -- operations between the parameter and the cut
+    as_target  INTEGER,           -- its value is only what a loss compares predictions with
     steps      INTEGER            -- traced steps it was found in
 );
 
@@ -244,6 +267,110 @@ CREATE TABLE parameter_group (
     rate_set_at            INTEGER   -- line that sets group["lr"], where rates changed and no scheduler did it
 );
 
+-- What happened from one step of an optimizer to its next; rounds of equal happenings are counted together.
+CREATE TABLE round (
+    id          INTEGER PRIMARY KEY,
+    optimizer   INTEGER NOT NULL,  -- id
+    count       INTEGER NOT NULL,
+    first_step  INTEGER NOT NULL,  -- number of steps done, over all optimizers, when the first of them ended
+    last_step   INTEGER NOT NULL,  -- when the last of them ended
+    first       INTEGER,           -- the optimizer's first round: there was no step before
+    closure     INTEGER,           -- the step ran a closure
+    cut_short   INTEGER,           -- only its first happenings are known
+    unfinished  INTEGER            -- the run ended, or was written, before its step
+);
+
+-- The happenings of each round, in order; equal ones in a row are one.
+CREATE TABLE happening (
+    round       INTEGER NOT NULL,  -- id
+    position    INTEGER NOT NULL,  -- counts from 0
+    deed        TEXT NOT NULL,     -- backward, clear, clear-by-hand, clip, unscale, step, skip, schedule
+    place       INTEGER,
+    times       INTEGER,
+    optimizers  TEXT,              -- JSON: ids of those whose gradients it changed; of a step or schedule, whose it is
+    marks       TEXT,              -- JSON: scaled, on-the-way, input, used, empty
+    PRIMARY KEY (round, position)
+) WITHOUT ROWID;
+
+-- Lines that clip gradients, and how much each took away.
+CREATE TABLE clip (
+    id           INTEGER PRIMARY KEY,
+    kind         TEXT NOT NULL,  -- norm, value
+    place        INTEGER,
+    optimizers   TEXT,           -- JSON: ids of those whose gradients it changed
+    calls        INTEGER,
+    empty_calls  INTEGER,        -- of those: it got no tensor
+    used_up      INTEGER,        -- of those: from an iterator, such as a generator that yields each tensor once
+    measured     INTEGER,        -- calls whose norm was looked at and was above 0
+    clipped      INTEGER,        -- of those: above the limit
+    factor       REAL,           -- gradient before through gradient after, geometric mean over the measured calls
+    "limit"      REAL,           -- of the last call
+    norm         REAL,           -- before clipping, geometric mean over the measured calls
+    scale        REAL            -- the largest loss scale that the gradients still carried
+);
+
+-- Lines that call backward, and the constant that the loss was multiplied by, as far as its graph shows.
+CREATE TABLE loss_scale (
+    id          INTEGER PRIMARY KEY,
+    place       INTEGER,
+    passes      INTEGER,  -- whose graph was walked
+    factor      REAL,     -- product of the constants; a GradScaler's scale is left out
+    mean        INTEGER,  -- behind them stands a mean over the batch
+    divided_by  INTEGER   -- by a framework, on the way from the program's loss; 0: none did
+);
+
+-- Loss functions, and differences of prediction and target, by line, in traced steps. Numbers are bounds over the calls.
+CREATE TABLE loss_call (
+    id                      INTEGER PRIMARY KEY,
+    function                TEXT NOT NULL,  -- sub and the like where the loss is written by hand
+    place                   INTEGER,
+    reduction               TEXT,
+    calls                   INTEGER,        -- that a backward pass led back to
+    shape                   TEXT,           -- JSON: of the input, at the first call
+    target_shape            TEXT,           -- JSON
+    result_shape            TEXT,           -- JSON: that both broadcast to
+    target_is_index         INTEGER,        -- integers
+    target_from_model       INTEGER,        -- computed from parameters, and by no arithmetic from the program's data
+    activation              TEXT,           -- last operation on the input, changes of shape aside; '' if it is none
+    activation_at           INTEGER,        -- line that calls it, or that made its module where a container calls that
+    inner_activation        TEXT,           -- likewise, of that activation's input
+    inner_activation_at     INTEGER,
+    softmax_at              INTEGER,        -- the nearest softmax that the input was computed from
+    parameters              TEXT,           -- JSON: ids of those that the input was computed from
+    low                     REAL,           -- of the input
+    high                    REAL,
+    sum_low                 REAL,           -- of its sums over the classes
+    sum_high                REAL,
+    exp_sum_low             REAL,           -- of the sums of exp(input) over the classes
+    exp_sum_high            REAL,
+    target_low              REAL,
+    target_high             REAL,
+    target_negative         REAL,           -- mean share of the target's elements below 0
+    target_above_one        REAL,
+    target_below_minus_one  REAL
+);
+
+-- softmax and log_softmax, by line, in traced steps. Dimensions are those of the result.
+CREATE TABLE softmax_call (
+    id                   INTEGER PRIMARY KEY,
+    function             TEXT NOT NULL,
+    place                INTEGER,  -- line that calls it, or that made its module where a container calls that
+    calls                INTEGER,  -- that a backward pass led back to
+    shape                TEXT,     -- JSON; at the first call
+    dim                  INTEGER,
+    smallest             INTEGER,  -- size of that dimension over all calls
+    largest              INTEGER,
+    batch                INTEGER,  -- size of dimension 0 of what the losses take
+    inner_activation     TEXT,     -- of its input
+    inner_activation_at  INTEGER,
+    is_of_product        INTEGER,  -- its input is a matrix product
+    used_dims            TEXT,     -- JSON: dimensions that are summed after a product, picked from or compared later
+    used_by              TEXT,     -- JSON: sum, gather, nll_loss, product, 'product, right', target
+    used_at              INTEGER,  -- where first
+    parameters           TEXT,     -- JSON: ids of those that its input was computed from
+    nearest              TEXT      -- JSON: of them, those of the last layers before it
+);
+
 -- Optimizer steps; backward passes where no optimizer holds what they reach.
 CREATE TABLE step (
     id              INTEGER PRIMARY KEY,
@@ -255,7 +382,8 @@ CREATE TABLE step (
     recorded        INTEGER,        -- full statistics were taken
     gradient_l2     REAL,           -- norm over all gradients of the step; NULL where it was not recorded
     weight_l2       REAL,           -- norm over all weights before the step
-    update_l2       REAL            -- norm over all updates (of large tensors, a sample)
+    update_l2       REAL,           -- norm over all updates (of large tensors, a sample)
+    backward_l2     REAL            -- norm over all gradients of the optimizer after its last backward, unscaled
 );
 
 -- Data: tensors without a gradient that enter a model, a layer that is to learn, or a regression loss.
@@ -299,7 +427,8 @@ CREATE TABLE activation (
     function  TEXT NOT NULL,     -- sigmoid, tanh, softmax
     place     INTEGER,           -- line that applied it, or made its module
     steps     TEXT,              -- JSON: of the looks
-    flat      TEXT               -- JSON: share of the values whose slope is below a hundredth of the steepest one
+    flat      TEXT,              -- JSON: share of the values whose slope is below a hundredth of the steepest one
+    slopes    TEXT               -- JSON: mean slope, against the steepest one
 );
 
 -- What happened, once or often: equal kind, subject and place are counted together.

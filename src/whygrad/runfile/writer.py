@@ -22,17 +22,24 @@ from whygrad.model import (
     HISTOGRAM_BINS,
     STATISTICS,
     Activation,
+    Clip,
     Cut,
     Event,
     Feed,
     Group,
+    Happening,
+    LossCall,
+    LossScale,
     Module,
     Optimizer,
     Output,
     Parameter,
     Place,
+    Replica,
     Role,
+    Round,
     RunInfo,
+    SoftmaxCall,
     Step,
     Symmetry,
     Total,
@@ -53,6 +60,8 @@ _ROW_BYTES = {"matrix": 8 * len(STATISTICS), "histogram": 4 * HISTOGRAM_BINS}
 _KEYS = {fact: attrgetter(*table.key) for fact, table in TABLES.items()}
 
 Value = TypeVar("Value", bound=Hashable)
+_Seen = Module | Parameter | Cut | Output | Optimizer | Replica | Group | Feed | Symmetry | Activation
+_Fact = _Seen | LossCall | SoftmaxCall | Round | Happening | Clip | LossScale
 
 
 class RunWriter:
@@ -80,7 +89,7 @@ class RunWriter:
         self._buffered = 0  # bytes, roughly
         self._limit = BUFFER_BYTES
 
-    def put(self, fact: Module | Parameter | Cut | Output | Optimizer | Group | Feed | Symmetry | Activation) -> None:
+    def put(self, fact: _Fact) -> None:
         """Store what is known now of a module, a parameter and so on, in place of what was known of its id."""
         self._put_all((fact,))
 

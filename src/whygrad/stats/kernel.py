@@ -1,24 +1,31 @@
 """The kernels that the probe calls: from tensors to rows of statistics."""
 
-# S = statistics, T = tensors
+# B = bins, S = statistics, T = tensors
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 import torch
 
+from whygrad.model import HISTOGRAM_BINS
+from whygrad.stats import fused
 from whygrad.stats.batch import FEW, SMALL, batch_statistics
 from whygrad.stats.blob import pack, pack_counts
+from whygrad.stats.histogram import size_histogram
+from whygrad.stats.library import library
 from whygrad.stats.sampling import sample_view
 from whygrad.stats.silence import rows_with_gradient
-from whygrad.stats.single import NARROW, NOTHING, Row, as_matrix, is_finite, local_row, tensor_statistics
+from whygrad.stats.single import NARROW, NOTHING, Row, as_matrix, is_finite, local_row, single_statistics
 from whygrad.stats.support import is_supported, local_tensor, refusal, untracked
 
 __all__ = [
+    "Measured",
     "is_supported",
     "many_statistics",
     "many_updates",
+    "measure",
     "pack",
     "pack_counts",
     "refusal",
@@ -29,13 +36,60 @@ __all__ = [
 ]
 
 
+class Measured(NamedTuple):
+    """The statistics of several tensors."""
+
+    matrix: torch.Tensor  # float64 [T, S] on the CPU
+    histograms: torch.Tensor | None  # int32 [T, B] on the CPU; of large tensors a sample
+    refused: dict[int, str]  # the tensors that `refusal` refuses, and why: their rows are zeros
+
+
 @untracked
+def measure(tensors: Sequence[torch.Tensor], *, histograms: bool = False) -> Measured:
+    """Measure tensors: in one read of each where the compiled kernel can, with one transfer per device elsewhere."""
+    kernel = library()
+    found = fused.measure(kernel, tensors, histograms=histograms) if kernel is not None else None
+    left = list(range(len(tensors))) if found is None else found.left
+    if not left and found is not None:
+        return Measured(found.matrix, found.histograms, {})
+    rest = [local_tensor(tensors[index]) for index in left]
+    refused = {index: why for index, tensor in zip(left, rest, strict=True) if (why := refusal(tensor)) is not None}
+    matrix = _measured_by_torch(rest)
+    counts = _histograms_by_torch(rest) if histograms else None
+    if found is None:
+        return Measured(matrix, counts, refused)
+    found.matrix[left] = matrix
+    if found.histograms is not None and counts is not None:
+        found.histograms[left] = counts
+    return Measured(found.matrix, found.histograms, refused)
+
+
+@untracked
+def tensor_statistics(tensor: torch.Tensor) -> torch.Tensor:
+    """Return the statistics of a tensor as float64 [S] in the order of `model.STATISTICS`, on the tensor's device.
+
+    The host never waits for another device. A sparse tensor counts as the dense one it stands for, a DTensor as its
+    local part; a tensor that `refusal` refuses gives zeros: no element was looked at.
+    """
+    kernel = library()
+    row = fused.one(kernel, tensor) if kernel is not None else None
+    return single_statistics(tensor) if row is None else row
+
+
 def many_statistics(tensors: Sequence[torch.Tensor]) -> torch.Tensor:
     """Return the statistics of tensors as float64 [T, S] on the CPU, with one transfer per device.
 
     A tensor that `refusal` refuses gives a row of zeros.
     """
-    local = [local_tensor(tensor) for tensor in tensors]
+    return measure(tensors).matrix
+
+
+def _histograms_by_torch(tensors: Sequence[torch.Tensor]) -> torch.Tensor:
+    counts = [size_histogram(tensor, fused.SAMPLED_ABOVE).cpu() for tensor in tensors]
+    return torch.stack(counts) if counts else torch.zeros(0, HISTOGRAM_BINS, dtype=torch.int32, device="cpu")
+
+
+def _measured_by_torch(local: Sequence[torch.Tensor]) -> torch.Tensor:
     rows: list[Row | torch.Tensor] = [NOTHING] * len(local)
     small: dict[torch.dtype, list[int]] = {}
     for index, tensor in enumerate(local):

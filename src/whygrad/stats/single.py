@@ -37,12 +37,8 @@ _MASKABLE = NARROW | {torch.float64}
 
 
 @untracked
-def tensor_statistics(tensor: torch.Tensor) -> torch.Tensor:
-    """Return the statistics of a tensor as float64 [S] in the order of `model.STATISTICS`, on the tensor's device.
-
-    The host never waits for another device. A sparse tensor counts as the dense one it stands for, a DTensor as its
-    local part; a tensor that `refusal` refuses gives zeros: no element was looked at.
-    """
+def single_statistics(tensor: torch.Tensor) -> torch.Tensor:
+    """Return `kernel.tensor_statistics` by torch alone."""
     local = local_tensor(tensor)
     row = NOTHING if refusal(local) is not None else local_row(local)
     return row if isinstance(row, torch.Tensor) else as_matrix([row]).view(-1)

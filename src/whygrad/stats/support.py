@@ -8,6 +8,8 @@ from typing import NamedTuple, ParamSpec, TypeVar
 
 import torch
 
+from whygrad.stats.addresses import address
+
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -51,8 +53,14 @@ def untracked(function: Callable[P, T]) -> Callable[P, T]:
 
     @wraps(function)
     def wrapper(*args: P.args, **kwargs: P.kwargs) -> T:
-        with torch._C.DisableTorchFunction(), torch._C._DisableTorchDispatch(), torch.no_grad():
-            return function(*args, **kwargs)
+        with torch._C.DisableTorchFunction(), torch._C._DisableTorchDispatch():
+            if not torch.is_grad_enabled():
+                return function(*args, **kwargs)
+            torch._C._set_grad_enabled(False)  # `torch.no_grad` costs more than many a kernel
+            try:
+                return function(*args, **kwargs)
+            finally:
+                torch._C._set_grad_enabled(True)
 
     return wrapper
 
@@ -66,7 +74,7 @@ def local_tensor(tensor: torch.Tensor) -> torch.Tensor:
 def refusal(tensor: torch.Tensor) -> str | None:
     """Return why a tensor cannot be measured, as a sentence for a note; None if it can be."""
     with torch._C.DisableTorchFunction():
-        kind = _unmeasured_kind(local_tensor(tensor))
+        kind = None if address(tensor) else _unmeasured_kind(local_tensor(tensor))
     return None if kind is None else f"{kind} are not measured"
 
 

@@ -1,8 +1,9 @@
 """Trains one small model and prints a digest of everything that must not change under whygrad.
 
-python same_bits.py NAME
+python same_bits.py NAME [STEPS]
 """
 
+import copy
 import hashlib
 import random
 import sys
@@ -107,6 +108,70 @@ def views():
     return [model], torch.optim.SGD(model.parameters(), lr=0.05), loss
 
 
+class Scaled:
+    """A loop in half precision: the loss is scaled, gradients are unscaled, clipped, and the step may be skipped."""
+
+    def __init__(self, model):
+        self.model = model
+        self.optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
+        self.scaler = torch.amp.GradScaler("cpu", init_scale=2.0**16)
+        self.schedule = torch.optim.lr_scheduler.SequentialLR(
+            self.optimizer,
+            [
+                torch.optim.lr_scheduler.LinearLR(self.optimizer, total_iters=5),
+                torch.optim.lr_scheduler.CosineAnnealingLR(self.optimizer, 50),
+            ],
+            milestones=[5],
+        )
+
+    def zero_grad(self):
+        self.optimizer.zero_grad(set_to_none=False)
+
+    def step(self):
+        self.scaler.unscale_(self.optimizer)
+        norm = nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
+        self.scaler.step(self.optimizer)
+        self.scaler.update()
+        self.schedule.step()
+        print(norm.item().hex(), self.scaler.get_scale(), self.schedule.get_last_lr())
+
+
+def scaled():
+    model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 2))
+    loop = Scaled(model)
+
+    def loss():
+        with torch.autocast("cpu", dtype=torch.float16):
+            value = F.mse_loss(model(torch.randn(8, 8)).float(), torch.randn(8, 2))
+        return loop.scaler.scale(value)
+
+    return [model], loop, loss
+
+
+def averaged():
+    """Weights loaded, copied, averaged and hooked in the loop; modes switched; a layer made in forward."""
+    model = nn.Sequential(nn.Linear(6, 12), nn.BatchNorm1d(12), nn.Tanh(), nn.Dropout(0.2), nn.Linear(12, 6))
+    teacher = copy.deepcopy(model)
+    model[0].weight.register_hook(lambda gradient: gradient.clamp(-0.5, 0.5))
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-2, weight_decay=1e-3)
+
+    def loss():
+        model.eval()
+        with torch.no_grad():
+            target = teacher(torch.randn(8, 6))
+            for mean, weight in zip(teacher.parameters(), model.parameters(), strict=True):
+                mean.mul_(0.9).add_(weight, alpha=0.1)
+        model.train()
+        optimizer.param_groups[0]["lr"] *= 0.99
+        if random.random() < 0.2:
+            model.load_state_dict(copy.deepcopy(teacher.state_dict()))
+        if model[0].weight.grad is not None:
+            nn.utils.clip_grad_value_(model.parameters(), 0.1)
+        return F.smooth_l1_loss(nn.LayerNorm(6)(model(torch.randn(8, 6))), target)
+
+    return [model, teacher], optimizer, loss
+
+
 def manual():
     weight = torch.randn(5, requires_grad=True)
 
@@ -174,4 +239,4 @@ def train(name, steps=12):
 
 
 if __name__ == "__main__":
-    train(sys.argv[1])
+    train(sys.argv[1], *map(int, sys.argv[2:]))

@@ -1,5 +1,5 @@
 # A mixing layer is made in the forward pass, to fit whatever width comes in.
-# truth: unregistered-parameter error mix.weight mix.bias
+# truth: recreated-each-forward error mix.weight mix.bias
 import torch
 from torch import nn
 
@@ -12,7 +12,7 @@ class Net(nn.Module):
 
     def forward(self, x):
         h = torch.relu(self.stem(x))
-        mix = nn.Linear(h.shape[1], 8)  # unregistered-parameter
+        mix = nn.Linear(h.shape[1], 8)  # recreated-each-forward
         return self.head(torch.relu(mix(h)))
 
 

@@ -2,6 +2,4 @@
 
 from whygrad.probe.dataflow.dataflow import Dataflow as Dataflow
 from whygrad.probe.dataflow.result import Cut as Cut
-from whygrad.probe.dataflow.result import CutKind as CutKind
 from whygrad.probe.dataflow.result import PathEnd as PathEnd
-from whygrad.probe.dataflow.result import PathKind as PathKind

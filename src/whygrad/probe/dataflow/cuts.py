@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import ast
 from collections import deque
 from collections.abc import Collection
 from dataclasses import replace
+from types import CodeType
 
-from whygrad.model import Place
+from whygrad.model import CutKind, Place
 from whygrad.probe.dataflow.flow import Flow, Stop
 from whygrad.probe.dataflow.nodes import Node
 from whygrad.probe.dataflow.operations import Effect
-from whygrad.probe.dataflow.result import Cut, CutKind
+from whygrad.probe.dataflow.result import Cut
 from whygrad.probe.dataflow.switches import How
+from whygrad.probe.source import line_place, syntax_tree
 
 _BY_EFFECT = {
     Effect.VALUE: CutKind.VALUE,
@@ -46,6 +49,8 @@ def describe(stop: Stop, flow: Flow, certain: Collection[Node]) -> Cut:
     switch = node.switch
     kind = kind_of(stop)
     cut = _cut(kind, node, stop, reentry, inferred)
+    if kind is CutKind.CUSTOM:
+        cut = replace(cut, mode_place=return_place(node.backward))
     if switch is None:
         return cut
     if switch.how is How.FUNCTION:  # its forward: what it is called with and where says more than what it does
@@ -55,6 +60,17 @@ def describe(stop: Stop, flow: Flow, certain: Collection[Node]) -> Cut:
     if kind is not CutKind.NO_GRAD or switch is None:
         return cut
     return replace(cut, mode_place=switch.place, mode_text=switch.text)
+
+
+def return_place(backward: CodeType | None) -> Place | None:
+    """Return the line where the backward of an autograd.Function returns; None where several do."""
+    tree = None if backward is None else syntax_tree(backward.co_filename)
+    if backward is None or tree is None:
+        return None
+    lines = [line for _, _, line in backward.co_lines() if line is not None]
+    first, last = min(lines), max(lines)
+    returns = [n.lineno for n in ast.walk(tree) if isinstance(n, ast.Return) and first <= n.lineno <= last]
+    return line_place(backward.co_filename, returns[0], backward.co_name) if len(returns) == 1 else None
 
 
 def kind_of(stop: Stop) -> CutKind:

@@ -20,12 +20,13 @@ import torch
 from torch import nn
 from torch.overrides import TorchFunctionMode
 
+from whygrad.model import PathEnd as PathKind
 from whygrad.probe.dataflow import hooks
 from whygrad.probe.dataflow.explain import Explanation
 from whygrad.probe.dataflow.observer import PART, Listener, Observer, OnTensor
 from whygrad.probe.dataflow.passes import note_pass
 from whygrad.probe.dataflow.recorder import Use
-from whygrad.probe.dataflow.result import Cut, PathEnd, PathKind
+from whygrad.probe.dataflow.result import Cut, PathEnd
 from whygrad.probe.dataflow.stack import put_at_bottom, take_out, take_out_soon
 from whygrad.probe.dataflow.window import Window, is_leaf
 from whygrad.probe.guard import Guard

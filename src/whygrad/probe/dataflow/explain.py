@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 import torch
 
+from whygrad.model import PathEnd as PathKind
 from whygrad.probe.dataflow.cuts import describe
 from whygrad.probe.dataflow.flow import Flow, Links, Stop, ancestors, carries, connects, successors
 from whygrad.probe.dataflow.links import text_links
 from whygrad.probe.dataflow.nodes import Node, Pass
 from whygrad.probe.dataflow.operations import Effect, Operation
 from whygrad.probe.dataflow.passes import delivers
-from whygrad.probe.dataflow.result import Cut, PathEnd, PathKind
+from whygrad.probe.dataflow.result import Cut, PathEnd
 from whygrad.probe.dataflow.spots import NOWHERE, Spot
+from whygrad.probe.dataflow.targets import is_target
 from whygrad.probe.dataflow.terms import lost_terms
 from whygrad.probe.dataflow.window import Window, is_leaf
 
@@ -108,8 +111,14 @@ class Explanation:
             todo = list(dict.fromkeys(todo))
             seen.update(todo)
         custom = [n for n in order if n.operation.effect is Effect.CUSTOM]
-        guilty = next((n for n in custom if n.returned_none), custom[0] if custom else None)
-        return _end(PathKind.UNDEFINED, guilty.spot, guilty.operation) if guilty else PathEnd(PathKind.UNDEFINED)
+        guilty = next((n for n in custom if n.gave_nothing), custom[0] if custom else None)
+        if guilty is None:
+            return PathEnd(PathKind.UNDEFINED)
+        end = _end(PathKind.UNDEFINED, guilty.spot, guilty.operation)
+        if guilty.backward is None:  # a compiled function: what it holds is not seen
+            return end
+        cuts = self._describe([Stop(parent, guilty, 1) for parent in guilty.live[:1]], self._flow)
+        return replace(end, cuts=cuts)
 
     # -- autograd does not reach it ---------------------------------------------------------------------------------
 
@@ -183,6 +192,7 @@ class Explanation:
         cuts: dict[object, Cut] = {}
         for stop in stops:
             cut = describe(stop, flow, certain)
+            cut = replace(cut, as_target=is_target(stop, flow))
             cuts.setdefault((cut.kind, cut.operation, cut.place), cut)
             if len(cuts) >= _MAX_CUTS:
                 break

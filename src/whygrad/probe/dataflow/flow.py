@@ -119,4 +119,4 @@ def connects(parent: Node, node: Node) -> bool:
 
 def carries(parent: Node, node: Node) -> bool:
     """Return whether that gradient is more than zeros."""
-    return connects(parent, node) and not (node.operation.flat or node.returned_none)
+    return connects(parent, node) and not (node.operation.flat or node.gave_nothing)

@@ -45,7 +45,8 @@ def _watch_functions(observer: Observer, patches: Patches) -> None:
         observer.switches.leave(before)
         if result is _FAILED or torch._C._functorch.peek_interpreter_stack() is not None:
             return
-        node = observer.recorder.custom(cls.__name__, (args, kwargs), result, switch.spot, grad)
+        backward = getattr(getattr(cls, "backward", None), "__code__", None)
+        node = observer.recorder.custom(cls.__name__, (args, kwargs), result, switch.spot, grad=grad, backward=backward)
         if node is not None:
             switch.result, switch.replayed = node, cls is CheckpointFunction
             _watch_backward(observer, node, result)
@@ -97,8 +98,9 @@ def _watch_backward(observer: Observer, node: Node, result: Any) -> None:
     needed = tuple(parent is not None for parent, _ in function.next_functions)  # the hook must not hold the graph
 
     def look(given: tuple[Any, ...], received: tuple[Any, ...]) -> None:
-        if any(g is not None for g in received):
-            node.returned_none |= any(g is None and n for g, n in zip(given, needed, strict=False))
+        if any(_is_something(gradient) for gradient in received):
+            owed = [gradient for gradient, wanted in zip(given, needed, strict=False) if wanted]
+            node.gave_nothing |= None in [g if g is None else 0 for g in owed] or not any(map(_is_something, owed))
 
     def hook(given: tuple[Any, ...], received: tuple[Any, ...]) -> None:
         observer.guarded(look, given, received)
@@ -106,10 +108,20 @@ def _watch_backward(observer: Observer, node: Node, result: Any) -> None:
     function.register_hook(hook)
 
 
+def _is_something(gradient: torch.Tensor | None) -> bool:
+    """Return whether a gradient is more than None and zeros; on an accelerator nobody looks, which would make it wait."""
+    if gradient is None:
+        return False
+    readable = gradient.device.type == "cpu" and gradient.layout is torch.strided and type(gradient) is torch.Tensor
+    return not readable or bool(gradient.any())
+
+
 def _watch_copies(observer: Observer, patches: Patches) -> None:
     def copied(operation: Operation) -> Callable[[tuple[Any, ...], dict[str, Any], Any], None]:
         def record(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
             observer.recorder.call(operation, Call(args, kwargs, result), grad=True)
+            for listener in observer.listeners:
+                listener(torch.from_numpy, operation, Call(args, kwargs, result), lambda: observer.spots.here().site)
 
         def after(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
             if observer.is_watching():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass, field
+from types import CodeType
 
 from whygrad.probe.dataflow.operations import Operation
 from whygrad.probe.dataflow.spots import Held, Spot
@@ -28,7 +29,8 @@ class Node:
     guessed: tuple[Node, ...] = ()  # values that left torch and that equal numbers say came back here
     held_by_leaf: bool = False  # it is the value of a leaf that requires grad
     names: tuple[Held, ...] = ()  # of a tensor that was made unseen
-    returned_none: bool = False  # an autograd.Function whose backward gave no gradient
+    backward: CodeType | None = None  # of an autograd.Function
+    gave_nothing: bool = False  # an autograd.Function whose backward gave None, or nothing but zeros
     number: int = field(default_factory=_counter.__next__)
 
     @property

@@ -132,6 +132,8 @@ def classified(function: Callable[..., Any]) -> Operation:
         return Operation(name, Effect.BACKWARD)
     if name in _SWITCHES:
         return Operation(name, Effect.SWITCH)
+    if name in _CALLS:  # a method that the probe has wrapped
+        return Operation("read", Effect.READ)
     if name in ("__get__", "__set__", "__delete__"):  # an attribute that is not told apart above
         return Operation(name, Effect.READ)
     for names, effect in ((_VALUES, Effect.VALUE), (_LOOKS, Effect.LOOK), (_COPIES, Effect.COPY)):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from types import CodeType
 from typing import Any
 
 import torch
@@ -102,7 +103,7 @@ class Recorder:
         targets = _targets(operation, call)
         inputs = self._inputs(_taken(operation, call.args), call.kwargs, targets)
         unknown = inputs.values.unknown
-        if not (inputs.depend or unknown):
+        if not (inputs.depend or unknown or self._may_hide(inputs.tensors)):
             self._note_independent(operation, inputs.tensors, call.result)
             return
         self._add_constants(inputs)
@@ -120,6 +121,12 @@ class Recorder:
             self.window.guesses += made
         if operation.effect is not Effect.GRADIENT:
             self._count_uses(inputs, spot, made)
+
+    def _may_hide(self, taken: list[torch.Tensor]) -> bool:
+        """Return whether a value that left torch may be in a tensor that nobody saw being made."""
+        if not self.window.exits:
+            return False
+        return any(is_floating(tensor) and tensor not in self.window.seen for tensor in taken)
 
     def _note_independent(self, operation: Operation, taken: list[torch.Tensor], result: Any) -> None:
         sources = taken[1:] if operation.overwrites else taken
@@ -246,7 +253,9 @@ class Recorder:
 
     # -- what a mode does not see -----------------------------------------------------------------------------------
 
-    def custom(self, name: str, given: Any, result: Any, spot: Spot, grad: bool) -> Node | None:
+    def custom(
+        self, name: str, given: Any, result: Any, spot: Spot, *, grad: bool, backward: CodeType | None
+    ) -> Node | None:
         """Record a call of an autograd.Function; return the node of its outputs that require grad.
 
         What its forward computed is a parent as well: it may use parameters that were not given to it.
@@ -260,6 +269,8 @@ class Recorder:
         inputs.nodes += inner
         inputs.connected += [False] * len(inner)
         made = self._results(_Act(Operation(name, Effect.CUSTOM), inputs, spot, self._off(grad)), outputs)
+        for node in made:
+            node.backward = backward
         return next((node for node in made if node.requires_grad), None)
 
     def opaque(self, name: str, inputs: Any, parameters: Sequence[torch.Tensor], result: Any, grad: bool) -> None:

@@ -18,7 +18,7 @@ from whygrad.probe.source import Site, span, syntax_tree
 
 _FILLING = {"append", "appendleft", "extend", "insert", "update", "setdefault", "add"}  # methods that put into `self`
 _END = 1_000_000
-_RETURNED = "return"  # stands among the names for what a function gives back
+RETURNED = "return"  # stands among the names for what a function gives back
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 _SCOPES = (
     *(ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.Lambda),
@@ -98,7 +98,7 @@ def escapes(source: Site) -> bool:
         carried.update(*(s.puts for s in scope.statements if s.takes & carried))
         grows = len(carried) > before
     parameters = source.code.co_varnames[: source.code.co_argcount + source.code.co_kwonlyargcount]
-    return _RETURNED in carried or not carried.isdisjoint(parameters) or not scope.statements
+    return RETURNED in carried or not carried.isdisjoint(parameters) or not scope.statements
 
 
 @functools.lru_cache(maxsize=8192)
@@ -126,6 +126,18 @@ def _slice(code: CodeType, names: frozenset[str]) -> tuple[Span, ...]:
                 needed |= statement.takes
                 grows = True
     return tuple(found)
+
+
+def made_by(code: CodeType, names: frozenset[str]) -> list[ast.stmt | ast.expr]:
+    """Return the statements, and parts of statements, of a function that may have made what is in the names."""
+    tree = syntax_tree(code.co_filename)
+    wanted = set(_slice(code, names))
+    nodes = (node for node in ast.walk(tree) if isinstance(node, ast.stmt | ast.expr)) if tree is not None else ()
+    outermost: dict[Span, ast.stmt | ast.expr] = {}
+    for node in nodes:
+        if _span(node) in wanted:
+            outermost.setdefault(_span(node), node)
+    return sorted(outermost.values(), key=lambda node: node.lineno)
 
 
 @functools.lru_cache(maxsize=512)
@@ -204,7 +216,7 @@ def _statements(function: ast.AST) -> Iterator[_Statement]:
                 takes |= _targets(target)
             yield _Statement(whole, _targets(target), takes)
         if isinstance(node, ast.Return | ast.Yield | ast.YieldFrom) and node.value is not None:
-            yield _Statement(_span(node), frozenset({_RETURNED}), _names(node.value))
+            yield _Statement(_span(node), frozenset({RETURNED}), _names(node.value))
 
 
 def _assignments(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr, Span]]:

@@ -123,9 +123,7 @@ class Births:
         self._follow(tensor, origin)
         return origin
 
-    def _new(
-        self, source: Source, name: str, site: Site | None, *, is_nan: bool, inputs: list[torch.Tensor]
-    ) -> Origin:
+    def _new(self, source: Source, name: str, site: Site | None, *, is_nan: bool, inputs: list[torch.Tensor]) -> Origin:
         self._order += 1
         seen = tuple(describe(t) for t in inputs[:_DESCRIBED] if t.layout is torch.strided and is_readable(t))
         return Origin(source, self._order, plain_name(name), site, is_nan, seen)

@@ -11,9 +11,10 @@ from typing import Any
 
 import torch
 
+from whygrad.probe.nonfinite.births import Births, Origin
 from whygrad.probe.nonfinite.finite import Finite
+from whygrad.probe.nonfinite.walk import Walk, is_leaf_node
 
-MAX_NODES = 20_000  # of a larger graph, no node is looked at
 MAX_FOUND = 8
 
 _Gradients = tuple[torch.Tensor | None, ...]
@@ -24,8 +25,10 @@ class Found:
     """A node that made gradients NaN or Inf."""
 
     node: str  # its kind
-    number: int
+    index: int  # in the walk over its graph
+    number: int  # autograd's
     is_nan: bool
+    origin: Origin | None = None  # the call that made it, in a backward that is written in Python
     leaves: set[int] = field(default_factory=set)  # ids of the leaves whose gradient came to be so
 
 
@@ -34,18 +37,19 @@ class Pass:
     """One backward pass that is looked at."""
 
     finite: Finite
+    births: Births
     found: list[Found] = field(default_factory=list)
     leaves: dict[int, int] = field(default_factory=dict)  # index of a node that accumulates -> id of its leaf
     open: bool = True
-    _handles: list[Any] = field(default_factory=list)
+    handles: list[Any] = field(default_factory=list)
     _from: dict[int, Found | None] = field(default_factory=dict)  # index of a node -> where its bad gradient is from
 
     def close(self) -> None:
         """Take the hooks out: a graph may be kept."""
         self.open = False
-        for handle in self._handles:
+        for handle in self.handles:
             handle.remove()
-        self._handles.clear()
+        self.handles.clear()
 
     def watch(self, node: Any, index: int, children: tuple[int, ...], guarded: Callable[..., Any]) -> None:
         """Look at a node when the pass has gone through it.
@@ -69,7 +73,7 @@ class Pass:
             if self.open:
                 guarded(look, given, received)
 
-        self._handles.append(node.register_hook(hook))
+        self.handles.append(node.register_hook(hook))
 
     def _is_bad(self, gradient: torch.Tensor | None) -> bool:
         return gradient is not None and self.finite.is_broken(gradient)
@@ -81,7 +85,9 @@ class Pass:
             return self._from[index]
         if any(self._is_bad(gradient) for gradient in received):
             return None  # it came from outside
-        source = Found(kind, number, any(each is not None and self.finite.has_nan(each) for each in given))
+        bad = [each for each in given if each is not None]
+        origin = next((known for each in bad if (known := self.births.of(each)) is not None), None)
+        source = Found(kind, index, number, any(map(self.finite.has_nan, bad)), origin)
         if len(self.found) < MAX_FOUND:
             self.found.append(source)
         return source
@@ -92,25 +98,12 @@ class Pass:
             source.leaves.add(self.leaves[child])
 
 
-def watch_pass(roots: Sequence[torch.Tensor], finite: Finite, guarded: Callable[..., Any]) -> Pass | None:
-    """Put hooks on all nodes of the graph that a backward pass is about to go through; None if it is too large."""
-    watched = Pass(finite)
-    indices: dict[Any, int] = {}
-    order: list[Any] = []
-    todo = [root.grad_fn for root in roots]
-    while todo:
-        node = todo.pop()
-        if node is None or node in indices:
-            continue
-        indices[node] = len(order)
-        order.append(node)
-        if len(order) > MAX_NODES:
-            return None
-        todo.extend(child for child, _ in node.next_functions)
-    for index, node in enumerate(order):
-        if type(node).__name__ == "AccumulateGrad":
+def watch_pass(graph: Walk, births: Births, guarded: Callable[..., Any]) -> Pass:
+    """Put hooks on all nodes of the graph that a backward pass is about to go through."""
+    watched = Pass(births.finite, births)
+    for index, node in enumerate(graph.nodes):
+        if is_leaf_node(node):
             watched.leaves[index] = id(node.variable)
         else:
-            children = tuple(indices[child] if child is not None else -1 for child, _ in node.next_functions)
-            watched.watch(node, index, children, guarded)
+            watched.watch(node, index, graph.children(index), guarded)
     return watched

@@ -1,0 +1,91 @@
+"""Copies of parameters: which was copied from which, at which line, and which of them are evaluated.
+
+`copy.deepcopy` of a model asks each of its parameters for a copy. The copy may be gone before the program ends, so it
+is linked to its original as soon as both are tracked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import nn
+
+from whygrad.probe.journal import storage_key
+from whygrad.probe.modules import own_parameters
+from whygrad.probe.parameters import Tracked
+from whygrad.probe.patches import Patches
+from whygrad.probe.source import Site
+
+if TYPE_CHECKING:
+    from whygrad.probe.session import Session
+
+MAX_EVALUATIONS = 10_000  # calls that are counted
+
+
+@dataclass(slots=True)
+class Copies:
+    """Follows copies; one per session."""
+
+    session: Session
+    _any: bool = False  # nothing is counted in programs that copy nothing
+    _evaluations: int = 0
+
+    def install(self, patches: Patches) -> None:
+        """Watch parameters being copied, and models being set to eval mode."""
+        wrap = self.session.guard.wrap
+        patches.observe(nn.Parameter, "__deepcopy__", after=wrap("copies", self._copied))
+        patches.observe(nn.Module, "eval", after=wrap("copies", self._set_to_eval))
+
+    def _copied(self, args: tuple[Any, ...], _kwargs: Any, result: Any) -> None:
+        original = args[0]
+        if isinstance(result, torch.Tensor) and result is not original:
+            self._any = True
+            birth = self.session.parameters.birth(result)
+            birth.copied = self.session.user.capture(3)
+            birth.original = self.session.parameters.birth(original).ref
+
+    def note_load(self, module: nn.Module, state: Mapping[str, Any], site: Site | None) -> None:
+        """Link the parameters of a model to those of another whose `state_dict()` it was given."""
+        own = dict(module.named_parameters())
+        given = {storage_key(t): name for name, t in state.items() if name in own and isinstance(t, torch.Tensor)}
+        if not given or any(storage_key(p) in given for p in own.values()):
+            return
+        for other in list(self.session.registry.alive()):
+            for parameter in own_parameters(other).values():
+                name = given.get(storage_key(parameter))
+                if name is not None:
+                    self._any = True
+                    copy: Any = self.session.parameters.get(own[name]) or self.session.parameters.birth(own[name])
+                    copy.copied = site
+                    original = self.session.parameters.birth(parameter).ref
+                    if isinstance(copy, Tracked):
+                        copy.original_ref = original
+                    else:
+                        copy.original = original
+
+    def _set_to_eval(self, args: tuple[Any, ...], _kwargs: Any, _result: Any) -> None:
+        self.session.registry.note(args[0]).eval_at = self.session.user.capture(3, skip_methods_of=args[0])
+        self.note_evaluation(args[0])
+
+    def note_evaluation(self, module: nn.Module) -> None:
+        """Count a call without grad of a model that was copied, or is a copy."""
+        if not self._any or not self.session.training.steps or self._evaluations >= MAX_EVALUATIONS:
+            return
+        self._evaluations += 1
+        for parameter in module.parameters():
+            entry = self.session.parameters.get(parameter)
+            if entry is not None:
+                entry.evaluations += 1
+            else:
+                self.session.parameters.birth(parameter).evaluations += 1
+
+    def link(self) -> None:
+        """Give each copy the number of its original, where both are tracked."""
+        for entry in self.session.parameters.alive() if self._any else ():
+            if entry.original is None and entry.original_ref is not None:
+                tensor = entry.original_ref()
+                original = self.session.parameters.get(tensor) if tensor is not None else None
+                entry.original = None if original is None else original.id

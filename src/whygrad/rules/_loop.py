@@ -1,0 +1,143 @@
+"""The loop as it ran, read as rules need it: rounds with their happenings, and which passes a step used."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from whygrad.evidence import Evidence
+from whygrad.model import Deed, Happening, Mark, Optimizer, Parameter, Place, Round
+from whygrad.rules._select import held_by
+
+CLEARS = (Deed.CLEAR, Deed.CLEAR_BY_HAND)
+MIN_ROUNDS = 3  # fewer show no habit
+_ADAPTIVE = ("adam", "rms", "adagrad", "adadelta", "adafactor", "lamb", "lion", "rprop", "muon", "sophia", "yogi")
+_REGULAR = 0.6  # of the rounds lose the same number of passes
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One kind of round of an optimizer."""
+
+    round: Round
+    happenings: tuple[Happening, ...]
+
+    @property
+    def count(self) -> int:
+        """Return how many rounds went like this."""
+        return self.round.count
+
+    @property
+    def end(self) -> Happening:
+        """Return the step, or the skip, that ended it."""
+        return self.happenings[-1]
+
+    @property
+    def stepped(self) -> bool:
+        """Return whether a step ended it."""
+        return self.end.deed is Deed.STEP
+
+    def reaches(self, happening: Happening) -> bool:
+        """Return whether a happening is a backward pass that changed the gradients of the round's optimizer."""
+        return happening.deed is Deed.BACKWARD and self.round.optimizer in happening.optimizers
+
+    def own_passes(self) -> int:
+        """Return the number of backward passes that changed the gradients of the round's optimizer."""
+        return sum(each.times for each in self.happenings if self.reaches(each))
+
+    def clears(self) -> Iterator[Happening]:
+        """Yield what cleared the gradients."""
+        return (each for each in self.happenings if each.deed in CLEARS)
+
+
+def turns_of(evidence: Evidence, optimizer: Optimizer, *, unfinished: bool = False) -> list[Turn]:
+    """Return the kinds of rounds of an optimizer, the most frequent first.
+
+    Args:
+        evidence: The facts.
+        optimizer: Whose rounds.
+        unfinished: Also the one that the end of the run cut off.
+    """
+    happenings: dict[int, list[Happening]] = {}
+    for happening in evidence.happenings:
+        happenings.setdefault(happening.round, []).append(happening)
+    mine = (
+        each
+        for each in evidence.rounds
+        if each.optimizer == optimizer.id and each.id in happenings and (unfinished or not each.unfinished)
+    )
+    return sorted((Turn(each, tuple(happenings[each.id])) for each in mine), key=lambda turn: -turn.count)
+
+
+def whole_turns(evidence: Evidence, optimizer: Optimizer) -> list[Turn]:
+    """Return the kinds of rounds of which everything is known and the program itself ran every pass."""
+    return [turn for turn in turns_of(evidence, optimizer) if not turn.round.cut_short and not turn.round.closure]
+
+
+def total(turns: Iterable[Turn]) -> int:
+    """Return how many rounds these are."""
+    return sum(turn.count for turn in turns)
+
+
+def is_habit(part: Sequence[Turn], whole: Sequence[Turn], share: float = 0.5) -> bool:
+    """Return whether what happened in a part of the rounds is how the loop is written."""
+    return total(part) >= MIN_ROUNDS and total(part) >= share * total(whole)
+
+
+def has(happening: Happening, mark: Mark) -> bool:
+    """Return whether a happening bears a mark."""
+    return mark.value in happening.marks
+
+
+def is_adaptive(optimizer: Optimizer) -> bool:
+    """Return whether an optimizer divides by the size of the gradient, as far as its name tells."""
+    return any(word in optimizer.type.lower() for word in _ADAPTIVE)
+
+
+def trained_by(evidence: Evidence, optimizer: Optimizer) -> tuple[Parameter, ...]:
+    """Return what an optimizer holds that a backward pass reached; where none was walked, all that may learn."""
+    held = [parameter for parameter in held_by(evidence, optimizer) if parameter.requires_grad]
+    return tuple(p for p in held if p.reached or p.gradient_steps) or tuple(held)
+
+
+def places(*happenings: Happening | None) -> tuple[Place, ...]:
+    """Return the lines of happenings, each once."""
+    return tuple(dict.fromkeys(each.place for each in happenings if each is not None and each.place is not None))
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """Passes of one round that were cleared unused."""
+
+    clear: Happening
+    first: Happening
+    passes: int
+
+
+def lost_passes(turn: Turn) -> Lost | None:
+    """Return the passes of a round that were cleared unused."""
+    waiting: list[Happening] = []
+    lost: list[tuple[Happening, Happening]] = []
+    for happening in turn.happenings:
+        if turn.reaches(happening):
+            if not has(happening, Mark.INPUT) and not has(happening, Mark.ON_THE_WAY):
+                waiting.append(happening)
+        elif happening.deed is Deed.STEP:
+            waiting = [each for each in waiting if set(happening.optimizers).isdisjoint(each.optimizers)]
+        elif happening.deed in CLEARS:
+            if not has(happening, Mark.USED):
+                lost += [(happening, each) for each in waiting if set(each.optimizers) <= set(happening.optimizers)]
+            waiting = []
+    if not lost:
+        return None
+    clear = Counter(each for each, _ in lost).most_common(1)[0][0]
+    return Lost(clear, lost[0][1], sum(each.times for _, each in lost))
+
+
+def is_regular(lossy: Sequence[tuple[Turn, Lost]]) -> bool:
+    """Return whether most of the rounds that lose passes lose the same number of them."""
+    rounds: Counter[int] = Counter()
+    for turn, lost in lossy:
+        rounds[lost.passes] += turn.count
+    return rounds.most_common(1)[0][1] >= _REGULAR * total(turn for turn, _ in lossy)

@@ -1,0 +1,153 @@
+"""Clipping to 0.01 takes all but 1/6100 of the gradient in 100 of 100 steps: `out.weight` moves by 2e-05 of its size.
+
+## What it looks for
+
+A limit so far below the gradients that clipping is no brake for outliers, but the step itself.
+
+## Why it does not learn
+
+Clipping scales the gradient down to the limit. When nearly every batch is clipped, the step has the length
+`learning rate x limit`, whatever the loss says; with a limit that is thousands of times too low, it is a tiny share of
+what the learning rate promises. The loss goes down, very slowly, and looks like a learning rate that is too small.
+
+## What it measures
+
+For each line that clips: the norm before (of `clip_grad_value_`, a sample of the elements), the limit, and how often it
+was exceeded. It is a finding where 90% of at least eight calls clip, by a factor of 10 or more on the (geometric)
+average, and the median step moves the weights by less than 1e-4 of their norm. The last condition makes the
+difference: recurrent networks train well with every batch clipped by 10 at a large learning rate. Where the step is
+1e-3 of the weights, the usual size of a healthy one, no limit was too low. Adam and its kin divide by the size of the
+gradient and are judged only below 1e-6, where `eps` begins to count.
+
+## Example
+
+```python bad
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+model = nn.Linear(8, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+
+for _ in range(20):
+    loss = (model(torch.randn(16, 8)) - 30).pow(2).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    nn.utils.clip_grad_norm_(model.parameters(), 0.001)  # clipped-away
+    optimizer.step()
+```
+
+## Fix
+
+Raise the limit to what the norm usually is, so that only outliers are clipped.
+
+```python good
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+model = nn.Linear(8, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+
+for _ in range(20):
+    loss = (model(torch.randn(16, 8)) - 30).pow(2).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    nn.utils.clip_grad_norm_(model.parameters(), 100.0)
+    optimizer.step()
+```
+
+## When it is fine
+
+Fine-tuning that is meant to move the weights by very little.
+
+## See also
+
+[clip-misplaced](clip-misplaced.md): clipped while the loss scale is on.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterator
+
+from whygrad.evidence import Evidence
+from whygrad.model import Clip, Finding, Optimizer, Severity
+from whygrad.rules._base import rule
+from whygrad.rules._loop import is_adaptive, trained_by
+from whygrad.rules._select import names
+from whygrad.rules._text import named, number
+
+_SLUG = "clipped-away"
+_MIN_CALLS = 8
+_SHARE = 0.9  # of the calls clip
+_FACTOR = 10.0
+_STEP = 1e-4  # of the weights' norm
+_ADAPTIVE_STEP = 1e-6
+
+
+@rule(
+    _SLUG,
+    title="Clipping takes nearly all of the gradient",
+    severity=Severity.ERROR,
+    since="0.1.0",
+    explains=("update-too-small", "update-rounded-away", "vanishing-gradient", "decay-dominates"),
+)
+def check(evidence: Evidence) -> Iterator[Finding]:
+    """Yield a finding for each line that clips nearly all of an optimizer's gradient."""
+    for clip in evidence.clips:
+        if clip.scale is not None or not _takes_most(clip):
+            continue
+        for number_of in clip.optimizers:
+            optimizer = evidence.optimizer_by_id.get(number_of)
+            step = None if optimizer is None else _step_size(evidence, optimizer)
+            if optimizer is not None and step is not None and step < _limit(optimizer):
+                yield _finding(evidence, optimizer, clip, step)
+
+
+def _takes_most(clip: Clip) -> bool:
+    often = clip.measured >= _MIN_CALLS and clip.clipped >= _SHARE * clip.measured
+    return often and clip.factor is not None and clip.factor >= _FACTOR
+
+
+def _limit(optimizer: Optimizer) -> float:
+    return _ADAPTIVE_STEP if is_adaptive(optimizer) else _STEP
+
+
+def _step_size(evidence: Evidence, optimizer: Optimizer) -> float | None:
+    """Return the median length of a step against the weights; None where too few steps were recorded."""
+    sizes = [
+        step.update_l2 / step.weight_l2
+        for step in evidence.steps
+        if step.optimizer == optimizer.id and step.update_l2 is not None and step.weight_l2
+    ]
+    return statistics.median(sizes) if len(sizes) >= 3 else None
+
+
+def _finding(evidence: Evidence, optimizer: Optimizer, clip: Clip, step: float) -> Finding:
+    held = trained_by(evidence, optimizer)
+    factor = clip.factor or 1.0
+    return Finding(
+        rule=_SLUG,
+        severity=Severity.ERROR,
+        tensors=names(held),
+        place=clip.place,
+        message=(
+            f"Clipping to {number(clip.limit or 0.0)} takes all but 1/{factor:.0f} of the gradient in {clip.clipped} "
+            f"of {clip.measured} steps: {named(names(held))} moves by {number(step)} of its size a step"
+        ),
+        fix=(
+            f"Raise the limit to about {number(clip.norm)}, the usual norm of the gradient"
+            if clip.norm is not None
+            else "Raise the limit to the size of the largest elements of the gradient"
+        ),
+        evidence={
+            "limit": clip.limit,
+            "norm": clip.norm,
+            "factor": factor,
+            "clipped": clip.clipped,
+            "calls": clip.calls,
+            "step_size": step,
+        },
+        also=() if optimizer.made_at is None else (optimizer.made_at,),
+    )

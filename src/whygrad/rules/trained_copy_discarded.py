@@ -1,0 +1,162 @@
+"""`model` was copied 40 times and the copies trained, but `out.weight` (+3) of it never changed, and it is evaluated.
+
+## What it looks for
+
+Models that are evaluated and stay as they are, while copies of them are trained that nobody looks at.
+
+## Why it does not learn
+
+`copy.deepcopy(model)` makes new parameters, and so does a model that loads another one's `state_dict()`. Training the
+copy leaves the original as it is. What the copy has learned has to be brought back: by going on with the copy, or by
+loading its weights into the original. The usual cases are federated rounds whose average is computed and not loaded, a
+function that trains a copy of its argument and returns the loss, and folds of a cross-validation.
+
+## What it measures
+
+Which parameters were deep-copied, from which, and which were loaded from another model's `state_dict()`; which of both
+an optimizer stepped; and how often each model was called without grad, or set to eval mode, after the first step.
+Reported is a model at least half of whose parameters
+
+- no optimizer ever stepped, and whose values never changed in the run,
+- have copies that were trained,
+- and were evaluated, while no copy was.
+
+A frozen teacher, or a reference policy, looks the same, but is called at each step of its student: a model that was
+evaluated more often than once in two steps is left alone.
+
+## Example
+
+```python bad
+import copy
+import torch
+from torch import nn
+
+
+def fit(model, x, y):
+    model = copy.deepcopy(model)  # trained-copy-discarded
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for _ in range(8):
+        loss = nn.functional.mse_loss(model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+
+torch.manual_seed(0)
+model = nn.Linear(4, 1)
+x = torch.randn(32, 4)
+for _ in range(3):
+    fit(model, x, x[:, :1])
+    with torch.no_grad():
+        print((model(x) - x[:, :1]).abs().mean().item())
+```
+
+## Fix
+
+Train the model itself, return the copy and go on with it, or load the copy's weights into the model.
+
+```python good
+import copy
+import torch
+from torch import nn
+
+
+def fit(model, x, y):
+    local = copy.deepcopy(model)
+    optimizer = torch.optim.SGD(local.parameters(), lr=0.1)
+    for _ in range(8):
+        loss = nn.functional.mse_loss(local(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    return local.state_dict()
+
+
+torch.manual_seed(0)
+model = nn.Linear(4, 1)
+x = torch.randn(32, 4)
+for _ in range(3):
+    model.load_state_dict(fit(model, x, x[:, :1]))
+    with torch.no_grad():
+        print((model(x) - x[:, :1]).abs().mean().item())
+```
+
+## When it is fine
+
+A comparison of the model before training with what its copies have learned.
+
+## See also
+
+[stale-optimizer](stale-optimizer.md): a copy is used, the original is in the optimizer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from whygrad.evidence import Evidence
+from whygrad.model import Finding, Parameter, Place, Severity
+from whygrad.rules._base import rule
+from whygrad.rules._select import has_moved, is_stepped, names
+from whygrad.rules._text import counted, named
+
+_SLUG = "trained-copy-discarded"
+_MOST_EVALUATIONS = 0.5  # of the steps
+
+
+@rule(
+    _SLUG,
+    title="A copy is trained, and the original is used",
+    severity=Severity.ERROR,
+    since="0.1.0",
+    explains=("not-in-optimizer", "stale-optimizer", "unused-parameter", "unreached-parameter", "detached"),
+)
+def check(evidence: Evidence) -> Iterator[Finding]:
+    """Yield one finding for each model whose trained copies are lost."""
+    copies: dict[int, list[Parameter]] = {}
+    for parameter in evidence.parameters:
+        if parameter.copy_of is not None and parameter.copy_of != parameter.id:
+            copies.setdefault(parameter.copy_of, []).append(parameter)
+    left = [p for p in evidence.parameters if p.id in copies and _is_left_behind(evidence, p, copies[p.id])]
+    for root in dict.fromkeys(parameter.root for parameter in left):
+        group = [parameter for parameter in left if parameter.root == root]
+        model = [p for p in evidence.parameters if p.root == root and p.registered and p.copy_of is None]
+        if 2 * len(group) >= len(model):
+            yield _finding(evidence, group, copies)
+
+
+def _is_left_behind(evidence: Evidence, original: Parameter, copies: Sequence[Parameter]) -> bool:
+    if is_stepped(evidence, original) or has_moved(evidence, original) or not original.requires_grad:
+        return False
+    if not 0 < original.evaluations <= _MOST_EVALUATIONS * evidence.info.steps:
+        return False
+    trained = [copy for copy in copies if copy.gradient_steps and is_stepped(evidence, copy)]
+    return bool(trained) and not any(copy.evaluations for copy in copies)
+
+
+def _finding(evidence: Evidence, group: Sequence[Parameter], copies: dict[int, list[Parameter]]) -> Finding:
+    first = group[0]
+    trained = copies[first.id]
+    places = [copy.copied_at for parameter in group for copy in copies[parameter.id]]
+    stepped = [o.stepped_at for o in evidence.optimizers if any(o.id in copy.optimizers for copy in trained)]
+    known: list[Place] = list(dict.fromkeys(place for place in (*places, *stepped) if place is not None))
+    times = "once and the copy" if len(trained) == 1 else f"{len(trained)} times and the copies"
+    return Finding(
+        rule=_SLUG,
+        severity=Severity.ERROR,
+        tensors=names(group),
+        place=known[0] if known else None,
+        message=(
+            f"`{first.root}` was copied {times} trained, but {named(names(group))} of it never changed, and it is "
+            "evaluated"
+        ),
+        fix=f"Train `{first.root}` itself, go on with the copy, or load what the copies learned into `{first.root}`",
+        evidence={
+            "copies": len(trained),
+            "steps_of_copies": sum(copy.steps for copy in trained),
+            "evaluations": first.evaluations,
+            "steps": evidence.info.steps,
+            "parameters": counted(len(group), "parameter"),
+        },
+        also=tuple(known[1:3]),
+    )

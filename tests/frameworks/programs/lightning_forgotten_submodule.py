@@ -1,0 +1,40 @@
+# configure_optimizers knows one of two submodules.
+# truth: not-in-optimizer error head.weight head.bias
+import logging
+import warnings
+
+import lightning as L
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+
+logging.getLogger("lightning.pytorch").setLevel(logging.ERROR)
+warnings.filterwarnings("ignore")
+
+
+class Regressor(L.LightningModule):
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Sequential(nn.Linear(6, 16), nn.ReLU())
+        self.head = nn.Linear(16, 1)
+
+    def training_step(self, batch, index):
+        x, y = batch
+        return (self.head(self.body(x)).squeeze(1) - y).pow(2).mean()
+
+    def configure_optimizers(self):
+        return torch.optim.Adam(self.body.parameters(), lr=1e-2)  # not-in-optimizer
+
+
+torch.manual_seed(0)
+x = torch.randn(192, 6)
+batches = DataLoader(TensorDataset(x, x[:, 0] - x[:, 1]), batch_size=16, shuffle=True)
+trainer = L.Trainer(
+    max_epochs=2,
+    accelerator="cpu",
+    logger=False,
+    enable_checkpointing=False,
+    enable_progress_bar=False,
+    enable_model_summary=False,
+)
+trainer.fit(Regressor(), batches)
