@@ -334,8 +334,9 @@ class LossCall:
 class SoftmaxCall:
     """A softmax or log_softmax on one line, in traced steps: along which dimension, and which one is used up later.
 
-    A dimension is used up where the result, or its logarithm, is summed after a product, multiplied as a matrix, picked
-    from, or compared with targets that are distributions. Dimensions are those of the softmax's result.
+    A dimension is used up where the result, or its logarithm, is summed after a product, multiplied as a matrix,
+    divided by its own sum, picked from, or compared with targets that are distributions. Dimensions are those of the
+    result.
     """
 
     id: int
@@ -351,7 +352,8 @@ class SoftmaxCall:
     inner_activation_at: Place | None = None
     is_of_product: bool = False  # its input is a matrix product
     used_dims: tuple[int, ...] = ()
-    used_by: tuple[str, ...] = ()  # how: "sum", "gather", "nll_loss", "product", "product, right", "target"
+    used_by: tuple[str, ...] = ()  # how: "sum" or "product" ("product, right": it stands on the right), "renormalised",
+    # "gather", "getitem", "nll_loss", "target"
     used_at: Place | None = None  # where first
     parameters: tuple[int, ...] = ()  # ids of those that its input was computed from
     nearest: tuple[int, ...] = ()  # of them, those of the last layers before it
@@ -495,11 +497,11 @@ class Clip:
     calls: int = 0
     empty_calls: int = 0  # of those: it got no tensor
     used_up: int = 0  # of those: from an iterator, such as a generator that yields each tensor once
-    measured: int = 0  # calls whose norm (kind "value": a sample of whose elements) was looked at and was above 0
+    measured: int = 0  # calls whose norm was looked at and was above 0; none of kind "value"
     clipped: int = 0  # of those: above the limit
     factor: float | None = None  # gradient before through gradient after, geometric mean over the measured calls
     limit: float | None = None  # of the last call
-    norm: float | None = None  # before clipping, geometric mean over the measured calls; None for kind "value"
+    norm: float | None = None  # before clipping, geometric mean over the measured calls
     scale: float | None = None  # the largest loss scale that the gradients still carried
 
 

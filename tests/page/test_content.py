@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from tests.page.runs import HOSTILE, failing_run
-from tests.report.builders import finding, parameter, place
-from whygrad.model import PathEnd, Severity
+from tests.report.builders import finding, place
+from whygrad.model import Severity
 from whygrad.page import content
 from whygrad.page.rendering import render
 from whygrad.page.series import MAX_CELLS, packed, thinned
@@ -130,21 +130,6 @@ def test_300_parameters_over_2000_recorded_steps_stay_below_6_megabytes():
     html = render(failing_run(names=names, steps=2000))
 
     assert len(html.encode()) < 6e6
-
-
-@pytest.mark.parametrize(
-    ("fields", "expected"),
-    [
-        ({"gradient_steps": 5, "optimizers": (0,)}, "learns"),
-        ({"gradient_steps": 5, "optimizers": ()}, "not in an optimizer"),
-        ({"gradient_steps": 0, "path": PathEnd.CUT}, "cut"),
-        ({"gradient_steps": 0, "path": PathEnd.UNUSED}, "unused"),
-        ({"gradient_steps": 0}, "no gradient"),
-        ({"requires_grad": False}, "frozen"),
-    ],
-)
-def test_each_parameter_has_a_state(fields, expected):
-    assert content.state(parameter("w", **fields)) == expected
 
 
 def test_the_page_of_each_rule_that_spoke_is_inside():

@@ -5,7 +5,7 @@ import math
 import pytest
 
 from tests.rules.builders import check, evidence, line, optimizer, parameter, steps, updates
-from whygrad.model import Severity
+from whygrad.model import Group, Severity
 
 SLUG = "zero-learning-rate"
 WEIGHT = parameter("weight", 0)
@@ -17,9 +17,9 @@ SCHEDULED = {
 }
 
 
-def run(rates, constructed=(0.1,), parameters=(WEIGHT,), matrices=None, **fields):
+def run(rates, constructed=(0.1,), parameters=(WEIGHT,), matrices=None, groups=(), **fields):
     each = [rate if isinstance(rate, tuple) else (rate,) for rate in rates]
-    extra = {} if matrices is None else {"matrices": matrices}
+    extra = {"groups": groups} if matrices is None else {"groups": groups, "matrices": matrices}
     given = optimizer(learning_rates=constructed, **{"steps": len(each), **fields})
     return check(SLUG, evidence(parameters, (given,), steps=steps(each), **extra))
 
@@ -64,6 +64,31 @@ def test_a_rate_that_is_multiplied_away_is_an_error_without_any_scheduler():
 def test_a_decay_that_reaches_zero_before_half_of_the_run_is_an_error():
     assert len(run([0.1] * 9 + [0.0] * 11)) == 1
     assert run([0.1] * 10 + [0.0] * 10) == []
+
+
+def test_a_schedule_that_is_at_zero_for_the_last_fifth_of_the_run_is_a_warning():
+    (finding,) = run([0.1 * (1 - k / 40) for k in range(40)] + [0.0] * 10, **SCHEDULED)
+
+    assert finding.severity is Severity.WARNING
+    assert finding.place == line(31)
+    assert "was 0 in the last 10 of 50 steps: `weight` stood still in them" in finding.message
+    assert run([0.1 * (1 - k / 50) for k in range(50)] + [0.0] * 7, **SCHEDULED) == []
+
+
+def test_a_warm_up_that_stays_at_zero_for_a_whole_epoch_is_a_warning():
+    (finding,) = run([0.0] * 15 + [0.02] * 15 + [0.04] * 15, **SCHEDULED)
+
+    assert "was 0 in the first 15 of 45 steps" in finding.message
+    assert finding.evidence["stuck_at_the_start"] == 15
+    assert run([0.0] * 15 + [0.1] * 30, **SCHEDULED) == []  # frozen, then let go
+
+
+def test_the_line_that_sets_the_rate_by_hand_is_named():
+    by_hand = Group(0, 0, 0, (0,), rate_set_at=line(44))
+
+    (finding,) = run([0.1 * 0.3**k for k in range(1, 60)], groups=(by_hand,))
+
+    assert finding.place == line(44)
 
 
 @pytest.mark.parametrize(

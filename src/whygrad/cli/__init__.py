@@ -19,6 +19,7 @@ COMMANDS = {
     "run": "watch a training program, then say what does not learn, and why",
     "report": "say it again, from the run file",
     "html": "show it as one page, offline",
+    "live": "follow a run in progress, in the terminal",
     "compare": "set two runs side by side",
     "rule": "explain a rule: what it looks for, why, and what to change",
     "demo": "see gradients vanish: a small network with ReLU, then with sigmoid",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -10,7 +11,7 @@ from pathlib import Path
 from whygrad.cli._common import Parser, add_color, add_fail_on, settings
 from whygrad.config import FailOn
 from whygrad.errors import WhygradError
-from whygrad.launch import ranks
+from whygrad.launch import console, ranks
 from whygrad.launch.command import start
 from whygrad.launch.options import RunOptions
 from whygrad.launch.target import Kind, Target, check, check_torch
@@ -34,7 +35,21 @@ def main(words: list[str]) -> Callable[[], int]:
         _make_way(Path(arguments.json))
     if arguments.output is not None:
         _make_folder(Path(arguments.output))
+    if arguments.live and console.is_terminal(sys.stdout) and console.is_terminal(sys.stdin):
+        return _live(words, arguments, options)
     return partial(start, target, options)
+
+
+def _live(words: list[str], arguments: argparse.Namespace, options: RunOptions) -> Callable[[], int]:
+    try:
+        from whygrad.live.around import run_around
+    except ModuleNotFoundError as error:
+        msg = "`whygrad run --live` needs Textual: pip install 'whygrad[live]'"
+        raise WhygradError(msg) from error
+    own = words[: len(words) - len(arguments.program)]
+    folder = [] if arguments.output is not None else ["-o", options.folder]
+    inner = [*(word for word in own if word != "--live"), *folder, *arguments.program]
+    return partial(run_around, inner, Path(options.folder))
 
 
 def _parser() -> Parser:
@@ -46,6 +61,12 @@ def _parser() -> Parser:
     parser.add_argument("-o", "--output", metavar="DIR", help="folder for the run files (.whygrad/NAME-TIME-PID)")
     parser.add_argument("--every", metavar="N", help="record every N steps (auto: as often as the overhead allows)")
     parser.add_argument("--overhead", metavar="SHARE", help="share of the program's time that may be used (0.02)")
+    parser.add_argument(
+        "--trace-all",
+        action="store_true",
+        help="follow every call of every step, so that nothing is left to guess: several times slower",
+    )
+    parser.add_argument("--live", action="store_true", help="follow the run in the terminal while it goes on")
     add_fail_on(parser, "never")
     add_color(parser)
     parser.add_argument("program", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
@@ -77,6 +98,7 @@ def _options(arguments: argparse.Namespace, target: Target) -> RunOptions:
         json=arguments.json and str(Path(arguments.json).absolute()),
         quiet=config.quiet,
         every=config.every,
+        trace_all=arguments.trace_all,
         overhead=config.overhead,
         fail_on=config.fail_on or FailOn.NEVER,
         color=config.color,

@@ -50,6 +50,7 @@ def _start(options: RunOptions, folder: Path, worker: int | None) -> Session:
             argv=options.argv,
             cwd=options.cwd,
             every=options.every,
+            trace_all=options.trace_all,
             overhead=options.overhead,
             rank=options.rank,
             world_size=options.world_size,

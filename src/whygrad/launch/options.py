@@ -22,6 +22,7 @@ class RunOptions:
     quiet: bool = False
     every: int | None = None  # record every N steps; None: as often as `overhead` allows
     overhead: float = 0.0  # share of the run's time
+    trace_all: bool = False  # follow every call of every step, whatever it costs
     fail_on: FailOn = FailOn.NEVER
     color: Color = Color.AUTO
     rank: int = 0  # as it was at the start: a program may write to its environment

@@ -8,10 +8,11 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from whygrad.evidence import Evidence
-from whygrad.model import Cut, Finding, Output, Parameter, PathEnd, Place, Role, Statistics
+from whygrad.model import Cut, Finding, Output, Parameter, Place, Role, Statistics
 from whygrad.page.rulepages import rule_page
 from whygrad.page.series import Grid, grid, histograms, thinned, update_ratios
 from whygrad.report.names import group
+from whygrad.report.states import state
 from whygrad.report.verdict import headline
 from whygrad.report.view import RunView, parameter_names
 from whygrad.report.writing import number, plural, short_path
@@ -137,17 +138,6 @@ def _parameter(parameter: Parameter, evidence: Evidence) -> dict[str, Any]:
         "mean_abs": _finite(total.statistics.mean_abs) if total is not None else None,
         "made_at": "" if parameter.made_at is None else _where(parameter.made_at),
     }
-
-
-def state(parameter: Parameter) -> str:
-    """Return in one or two words what became of a parameter."""
-    if not parameter.requires_grad:
-        return "frozen"
-    if parameter.path is PathEnd.UNUSED or (parameter.uses == 0 and not parameter.gradient_steps):
-        return "unused"
-    if not parameter.gradient_steps:
-        return "cut" if parameter.path is PathEnd.CUT else "no gradient"
-    return "learns" if parameter.optimizers else "not in an optimizer"
 
 
 def _cut(cut: Cut) -> str:

@@ -7,7 +7,7 @@ that took a module's output. Flat is a slope below a hundredth of the steepest o
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -76,9 +76,15 @@ class _Tracked:
 class ActivationRecorder:
     """The squashing functions of one run."""
 
-    def __init__(self, step: Callable[[], int], made_at: Callable[[nn.Module], Site | None]) -> None:
+    def __init__(
+        self,
+        step: Callable[[], int],
+        made_at: Callable[[nn.Module], Site | None],
+        on_sequence: Callable[[int, int], None],
+    ) -> None:
         self._step = step
         self._made_at = made_at
+        self._on_sequence = on_sequence
         self._found: dict[int, _Tracked] = {}  # by output
         self._outputs: TensorTable[int] = TensorTable()
 
@@ -94,6 +100,13 @@ class ActivationRecorder:
                 return
             entry = self._found[output] = _Tracked(output, function, self._made_at(module))
         entry.look(self._step(), tensor.detach())
+
+    def enter(self, module: nn.Module, args: tuple[Any, ...], _kwargs: Mapping[str, Any]) -> None:
+        """Note what enters a recurrent layer."""
+        if isinstance(module, nn.RNNBase) and args and isinstance(args[0], torch.Tensor) and args[0].dim() == 3:
+            output = self._outputs.get(args[0])
+            if output is not None:
+                self._on_sequence(output, 1 if module.batch_first else 0)
 
     def listen(
         self, _func: Callable[..., Any], operation: Operation, call: Call, here: Callable[[], Site | None]

@@ -13,13 +13,11 @@ from torch.nn.utils import clip_grad
 from whygrad.model import Clip, Deed
 from whygrad.probe.patches import Patches
 from whygrad.probe.source import Site, place_or_none
-from whygrad.stats.kernel import is_supported, sample_view
 
 if TYPE_CHECKING:
     from whygrad.probe.session import Session
 
 _KEPT = 256  # lines
-_ELEMENTS = 1024  # of a gradient that are looked at
 _WITH_NORM = "_clip_grads_with_norm_"  # what `clip_grad_norm_` calls with the tensors and their norm
 
 
@@ -93,7 +91,7 @@ class Clipping:
                 clipped=line.clipped,
                 factor=math.exp(line.log_factor / measured) if measured else None,
                 limit=line.limit,
-                norm=math.exp(line.log_norm / measured) if measured and kind == "norm" else None,
+                norm=math.exp(line.log_norm / measured) if measured else None,
                 scale=line.scale,
             )
 
@@ -135,8 +133,6 @@ def _patch_function(session: Session, patches: Patches, kind: str) -> None:
         call = Call(kind, _number(limit), iterator=hasattr(given, "__next__"), tensors=_listed(given))
         session.clipping.running = call
         session.loop.look()
-        if kind == "value" and call.tensors and call.limit and session.training.recording:
-            call.factor = _lost_by_value(call.tensors, call.limit)
 
     def after(_args: Any, _kwargs: Any, _result: Any) -> None:
         call, session.clipping.running = session.clipping.running, None
@@ -168,12 +164,3 @@ def _listed(given: Any) -> list[torch.Tensor] | None:
     if isinstance(given, torch.Tensor):
         return [given]
     return [t for t in given if isinstance(t, torch.Tensor)] if isinstance(given, list | tuple) else None
-
-
-def _lost_by_value(tensors: list[torch.Tensor], limit: float) -> float | None:
-    """Return the gradient's norm through what it will be after clipping by value, from a sample of its elements."""
-    gradients = [t.grad for t in tensors if t.grad is not None and t.grad.device.type == "cpu" and is_supported(t.grad)]
-    samples = [sample_view(gradient, _ELEMENTS).double() for gradient in gradients]
-    before = sum(float(sample.square().sum()) for sample in samples)
-    after = sum(float(sample.clamp(-limit, limit).square().sum()) for sample in samples)
-    return math.sqrt(before / after) if after > 0 and math.isfinite(before) else None

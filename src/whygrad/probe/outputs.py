@@ -77,6 +77,7 @@ class Window:
     views: dict[int, int] = field(default_factory=dict)  # output id -> gradients it waits for, of views
     called: set[int] = field(default_factory=set)
     calls: dict[int, int] = field(default_factory=dict)  # output id -> number of its last call, from 0
+    sequences: dict[int, int] = field(default_factory=dict)  # output id -> dimension of time, where it enters an RNN
     ends: dict[int, dict[int, torch.Tensor]] = field(default_factory=dict)  # output id -> first and last call -> row
 
     def note_time(self, output: int, call: int, row: torch.Tensor) -> None:
@@ -177,7 +178,7 @@ class OutputRecorder:
             self._registry.note_call(module)
 
     def note_backward(self) -> None:
-        """Remember the mode of the root models called since the last backward pass; the last one before a step counts."""
+        """Remember the mode of the root models called since the last backward pass; the one before a step counts."""
         self._window.taught |= self._window.roots
         self._window.roots = {}
 
@@ -258,7 +259,10 @@ class OutputRecorder:
                 window.views[output.id] -= 1
             row = tensor_statistics(gradient)
             window.rows[Role.OUTPUT_GRADIENT].append((output.id, row))
-            window.note_time(output.id, call, row)
+            if output.id in window.sequences:
+                _note_sequence(window, output.id, gradient)
+            else:
+                window.note_time(output.id, call, row)
 
         guarded = self._guard.wrap("outputs", measure)
 
@@ -312,6 +316,10 @@ class OutputRecorder:
         entry = self._modules.get(id(module))
         return entry.id if entry is not None and entry.ref() is module else None
 
+    def note_sequence(self, output: int, time: int) -> None:
+        """Note that an output enters a recurrent layer, and along which dimension its time runs."""
+        self._window.sequences[output] = time
+
     def order_of(self, module: nn.Module | None) -> int | None:
         """Return the position of a module's first call; None if it was never called."""
         entry = self._modules.get(id(module)) if module is not None else None
@@ -358,6 +366,13 @@ class OutputRecorder:
                 gradient_calls=output.gradient_calls,
                 view_written=output.view_written,
             )
+
+
+def _note_sequence(window: Window, output: int, gradient: torch.Tensor) -> None:
+    time = window.sequences[output]
+    if gradient.layout is torch.strided and gradient.dim() > time and gradient.shape[time] >= RECURRENT_CALLS:
+        for role, step in ((Role.EARLY_GRADIENT, 0), (Role.LATE_GRADIENT, -1)):
+            window.rows.setdefault(role, []).append((output, tensor_statistics(gradient.select(time, step))))
 
 
 def tensors_in(value: Any, path: str = "", depth: int = _DEPTH) -> Iterator[tuple[str, torch.Tensor]]:

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -87,6 +88,7 @@ class SessionOptions:
     argv: tuple[str, ...] = ()
     cwd: str = ""  # working directory at the start; "" for the present one
     every: int | None = None  # record every N-th round of steps; None: within the budget
+    trace_all: bool = False  # record and trace every step, whatever it costs
     overhead: float = 0.02  # share of the run's time
     rank: int = 0
     world_size: int = 1
@@ -113,7 +115,9 @@ class Session:
         self.outputs = OutputRecorder(self.registry, self.guard)
         self.lineage = Lineage()
         self.feeds = FeedRecorder(self.user, self.outputs, self.lineage, lambda: self.training.steps)
-        self.activations = ActivationRecorder(lambda: self.training.steps, self.registry.made_at)
+        self.activations = ActivationRecorder(
+            lambda: self.training.steps, self.registry.made_at, self.outputs.note_sequence
+        )
         self.symmetry = SymmetryTable()
         self.loop = Loop(self.parameters)
         self.clipping = Clipping()
@@ -133,9 +137,9 @@ class Session:
         )
         self.losses = LossWatch(self)
         self.nonfinite = NonfiniteWatch(self)
-        self.training = Training(self, Budget(options.overhead, options.every))
+        self.training = Training(self, Budget(options.overhead, 1 if options.trace_all else options.every))
         self.outputs.on_forward = self.training.check_window
-        self.outputs.on_arguments = self.feeds.enter
+        self.outputs.on_arguments = self._note_arguments
         self.outputs.on_output = self.activations.note
         for part, listener in (
             ("lineage", self.lineage.listen),
@@ -153,6 +157,10 @@ class Session:
         self.grad_mode = True  # as the program left it
         self._undo: Callable[[], None] = lambda: None
         self._finished = False
+
+    def _note_arguments(self, module: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        self.feeds.enter(module, args, kwargs)
+        self.activations.enter(module, args, kwargs)
 
     def watch_calls(self, on: bool) -> None:
         """Switch the observation of module calls; set by the installation."""

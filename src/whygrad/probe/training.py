@@ -73,6 +73,8 @@ class Training:
         self._session.nonfinite.switch(on=watch_calls)
 
     def _wants_trace(self) -> bool:
+        if self._session.options.trace_all:
+            return True
         alive = [o for o in self._session.optimizers.alive() if o.ref() is not None]
         young = not alive or any(o.steps < TRACED_STEPS for o in alive)
         wanted = young or self.steps < TRACED_STEPS or self._retrace > 0
@@ -86,6 +88,8 @@ class Training:
 
     def check_window(self) -> None:
         """Stop watching where no step comes: a loop that only evaluates, or never calls `step()`, has seen enough."""
+        if self._session.options.trace_all:
+            return
         if self.recording and self._session.guard.own_s - self._window_began_s > MAX_WINDOW_S:
             self.recording = False
             self._session.outputs.close_window()

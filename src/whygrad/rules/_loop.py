@@ -46,6 +46,14 @@ class Turn:
         """Return the number of backward passes that changed the gradients of the round's optimizer."""
         return sum(each.times for each in self.happenings if self.reaches(each))
 
+    def kept_passes(self) -> Iterator[Happening]:
+        """Yield the backward passes whose gradients were there at the end."""
+        for happening in reversed(self.happenings):
+            if happening.deed in CLEARS:
+                return
+            if self.reaches(happening):
+                yield happening
+
     def clears(self) -> Iterator[Happening]:
         """Yield what cleared the gradients."""
         return (each for each in self.happenings if each.deed in CLEARS)
@@ -115,8 +123,13 @@ class Lost:
     passes: int
 
 
-def lost_passes(turn: Turn) -> Lost | None:
-    """Return the passes of a round that were cleared unused."""
+def lost_passes(turn: Turn, *, used: bool = False) -> Lost | None:
+    """Return the passes of a round that were cleared before a step used them.
+
+    Args:
+        turn: The round.
+        used: Also those that the program read or used by hand.
+    """
     waiting: list[Happening] = []
     lost: list[tuple[Happening, Happening]] = []
     for happening in turn.happenings:
@@ -126,7 +139,7 @@ def lost_passes(turn: Turn) -> Lost | None:
         elif happening.deed is Deed.STEP:
             waiting = [each for each in waiting if set(happening.optimizers).isdisjoint(each.optimizers)]
         elif happening.deed in CLEARS:
-            if not has(happening, Mark.USED):
+            if used or not has(happening, Mark.USED):
                 lost += [(happening, each) for each in waiting if set(each.optimizers) <= set(happening.optimizers)]
             waiting = []
     if not lost:

@@ -12,12 +12,13 @@ what the learning rate promises. The loss goes down, very slowly, and looks like
 
 ## What it measures
 
-For each line that clips: the norm before (of `clip_grad_value_`, a sample of the elements), the limit, and how often it
-was exceeded. It is a finding where 90% of at least eight calls clip, by a factor of 10 or more on the (geometric)
-average, and the median step moves the weights by less than 1e-4 of their norm. The last condition makes the
-difference: recurrent networks train well with every batch clipped by 10 at a large learning rate. Where the step is
-1e-3 of the weights, the usual size of a healthy one, no limit was too low. Adam and its kin divide by the size of the
-gradient and are judged only below 1e-6, where `eps` begins to count.
+For each line that clips: the norm before, the limit, and how often it was exceeded; for `clip_grad_value_` the norm of
+the gradients as backward left them against that of those the step used, in the recorded steps. It is a finding where
+90% of at least eight calls clip, by a factor of 10 or more on the (geometric) average, and the median step moves the
+weights by less than 1e-4 of their norm. The last condition makes the difference: recurrent networks train well with
+every batch clipped by 10 at a large learning rate. Where the step is 1e-3 of the weights, the usual size of a healthy
+one, no limit was too low. Adam and its kin divide by the size of the gradient and are judged only below 1e-6, where
+`eps` begins to count.
 
 ## Example
 
@@ -68,8 +69,10 @@ Fine-tuning that is meant to move the weights by very little.
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from whygrad.evidence import Evidence
 from whygrad.model import Clip, Finding, Optimizer, Severity
@@ -96,18 +99,42 @@ _ADAPTIVE_STEP = 1e-6
 def check(evidence: Evidence) -> Iterator[Finding]:
     """Yield a finding for each line that clips nearly all of an optimizer's gradient."""
     for clip in evidence.clips:
-        if clip.scale is not None or not _takes_most(clip):
-            continue
-        for number_of in clip.optimizers:
+        for number_of in clip.optimizers if clip.scale is None else ():
             optimizer = evidence.optimizer_by_id.get(number_of)
+            loss = None if optimizer is None else _loss(evidence, optimizer, clip)
             step = None if optimizer is None else _step_size(evidence, optimizer)
-            if optimizer is not None and step is not None and step < _limit(optimizer):
-                yield _finding(evidence, optimizer, clip, step)
+            if optimizer is not None and loss is not None and step is not None and step < _limit(optimizer):
+                yield _finding(evidence, optimizer, clip, loss, step)
 
 
-def _takes_most(clip: Clip) -> bool:
-    often = clip.measured >= _MIN_CALLS and clip.clipped >= _SHARE * clip.measured
-    return often and clip.factor is not None and clip.factor >= _FACTOR
+class _Loss(NamedTuple):
+    """What clipping took away."""
+
+    factor: float  # gradient before through gradient after, on the average
+    clipped: int  # of the calls or steps that were measured
+    measured: int
+
+
+def _loss(evidence: Evidence, optimizer: Optimizer, clip: Clip) -> _Loss | None:
+    """Return what clipping took away if it was most of the gradient nearly every time."""
+    measured = _of_norm(clip) if clip.measured else _of_steps(evidence, optimizer)
+    often = measured.measured >= _MIN_CALLS and measured.clipped >= _SHARE * measured.measured
+    return measured if often and measured.factor >= _FACTOR else None
+
+
+def _of_norm(clip: Clip) -> _Loss:
+    return _Loss(clip.factor or 1.0, clip.clipped, clip.measured)
+
+
+def _of_steps(evidence: Evidence, optimizer: Optimizer) -> _Loss:
+    """Compare the gradients that backward left with those that the steps used."""
+    factors = [
+        step.backward_l2 / step.gradient_l2
+        for step in evidence.steps
+        if step.optimizer == optimizer.id and step.gradient_l2 and step.backward_l2 and math.isfinite(step.backward_l2)
+    ]
+    average = math.exp(statistics.fmean(map(math.log, factors))) if factors else 1.0
+    return _Loss(average, sum(factor >= _FACTOR for factor in factors), len(factors))
 
 
 def _limit(optimizer: Optimizer) -> float:
@@ -124,17 +151,16 @@ def _step_size(evidence: Evidence, optimizer: Optimizer) -> float | None:
     return statistics.median(sizes) if len(sizes) >= 3 else None
 
 
-def _finding(evidence: Evidence, optimizer: Optimizer, clip: Clip, step: float) -> Finding:
+def _finding(evidence: Evidence, optimizer: Optimizer, clip: Clip, loss: _Loss, step: float) -> Finding:
     held = trained_by(evidence, optimizer)
-    factor = clip.factor or 1.0
     return Finding(
         rule=_SLUG,
         severity=Severity.ERROR,
         tensors=names(held),
         place=clip.place,
         message=(
-            f"Clipping to {number(clip.limit or 0.0)} takes all but 1/{factor:.0f} of the gradient in {clip.clipped} "
-            f"of {clip.measured} steps: {named(names(held))} moves by {number(step)} of its size a step"
+            f"Clipping to {number(clip.limit or 0.0)} takes all but 1/{loss.factor:.0f} of the gradient in "
+            f"{loss.clipped} of {loss.measured} steps: {named(names(held))} moves by {number(step)} of its size a step"
         ),
         fix=(
             f"Raise the limit to about {number(clip.norm)}, the usual norm of the gradient"
@@ -144,8 +170,8 @@ def _finding(evidence: Evidence, optimizer: Optimizer, clip: Clip, step: float) 
         evidence={
             "limit": clip.limit,
             "norm": clip.norm,
-            "factor": factor,
-            "clipped": clip.clipped,
+            "factor": loss.factor,
+            "clipped": loss.clipped,
             "calls": clip.calls,
             "step_size": step,
         },

@@ -18,8 +18,8 @@ In the traced steps, for each call of these losses that a backward pass led back
 changes of shape, selections and casts aside, and the numbers of the input. A softmax in front of `cross_entropy` or a
 sigmoid in front of `binary_cross_entropy_with_logits` is reported if all values lay between 0 and 1 in each of at least
 three calls. Where the softmax is further away, as in an attention over labels, the input of `cross_entropy` has to add
-up to 1 over the classes, to 0.001, in all samples; no logits do. A softmax of a softmax, and probabilities handed to
-`Categorical` as logits, are reported as well.
+up to 1 over the classes, to 0.001, in all samples; no logits do. A log_softmax of a softmax, a sigmoid of a sigmoid in
+front of a loss, and probabilities handed to `Categorical` as logits are reported as well.
 
 `log_softmax` in front of `cross_entropy` changes nothing: it is not reported. Nor is a softmax that is scaled
 afterwards.
@@ -119,6 +119,9 @@ def check(evidence: Evidence) -> Iterator[Finding]:
     for softmax in evidence.softmaxes:
         if seen_often(softmax.calls) and softmax.function == "log_softmax" and softmax.inner_activation in SOFTMAXES:
             yield _of_softmax(evidence, softmax)
+    for call in evidence.losses:
+        if seen_often(call.calls) and call.activation in SIGMOIDS and call.inner_activation in (*SIGMOIDS, *SOFTMAXES):
+            yield _of_activations(evidence, call)
     for event in evidence.events_of(_AS_LOGITS):
         if seen_often(event.count):
             yield _of_distribution(evidence, event)
@@ -184,6 +187,21 @@ def _of_softmax(evidence: Evidence, call: SoftmaxCall) -> Finding:
         message=f"`{call.function}` is applied to the result of a {call.inner_activation}, {call.calls} times",
         fix=f"Feed it logits: leave out the {call.inner_activation}, or take the logarithm of its result",
         evidence={"calls": call.calls, "dim": call.dim, "size": call.largest},
+        also=lines[1:],
+    )
+
+
+def _of_activations(evidence: Evidence, call: LossCall) -> Finding:
+    lines = places(call.inner_activation_at, call.activation_at, call.place)
+    return Finding(
+        rule=_SLUG,
+        severity=Severity.WARNING,
+        tensors=names(trained(evidence, call.parameters)),
+        place=lines[0] if lines else None,
+        message=f"a {call.activation} is applied to the result of a {call.inner_activation}: `{call.function}` is fed "
+        f"with values between {number(call.low)} and {number(call.high)}",
+        fix=f"Leave out the {call.inner_activation}, or the {call.activation} behind it",
+        evidence={"calls": call.calls, "low": call.low, "high": call.high},
         also=lines[1:],
     )
 

@@ -146,7 +146,9 @@ def _finding(evidence: Evidence, optimizer: Optimizer, waiting: Sequence[Paramet
 def _rarely(evidence: Evidence, optimizer: Optimizer) -> Iterator[Finding]:
     """Yield a finding if a guard clears most passes without a step."""
     turns = [turn for turn in turns_of(evidence, optimizer, unfinished=True) if not turn.round.closure]
-    lossy = [(turn, each) for turn in turns if (each := lost_passes(turn)) is not None]
+    learning = {each.place for turn in turns if turn.stepped for each in turn.kept_passes()}
+    found = ((turn, lost_passes(turn, used=True)) for turn in turns)
+    lossy = [(turn, each) for turn, each in found if each is not None and each.first.place in learning]
     lost = sum(turn.count * each.passes for turn, each in lossy)
     ran = sum(turn.count * turn.own_passes() for turn in turns)
     if lost < _MIN_LOST or lost < _MOSTLY * ran or (len(lossy) > 1 and is_regular(lossy)):

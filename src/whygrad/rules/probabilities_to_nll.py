@@ -15,9 +15,9 @@ without end, for nothing keeps one class from growing at the cost of the others.
 
 In the traced steps, for each call that a backward pass led back to: the numbers of the input, its sums over the
 classes, and the sums of exp(input). Log-probabilities are at most 0, and their exp adds up to 1. Reported is an input
-that lies between 0 and 1 and adds up to 1, to 0.001, in all samples (or comes straight from a softmax); and one whose
-exp adds up to more than 1 in all samples and to more than 2 in some: that of log-probabilities cannot, and that of C
-raw scores of a fresh model is C or more.
+that lies between 0 and 1 and adds up to 1, to 0.001, in all samples (or comes straight from a softmax); and one with
+values above 0.5 whose exp adds up to more than 1 in all samples and to more than 2 in some: that of log-probabilities
+cannot, and that of C raw scores of a fresh model is C or more.
 
 ## Example
 
@@ -79,6 +79,7 @@ from whygrad.rules._text import number
 
 _SLUG = "probabilities-to-nll"
 _OF_LOGARITHMS = ("nll_loss", "kl_div", "ctc_loss")
+_POSITIVE = 0.5  # log-probabilities are at most 0
 _NO_LOGARITHM = 2.0  # exp of log-probabilities adds up to 1
 
 
@@ -101,7 +102,7 @@ def check(evidence: Evidence) -> Iterator[Finding]:
             yield _finding(
                 evidence, call, "probabilities", "Use log_softmax in place of softmax, or take the logarithm"
             )
-        elif call.activation != "log_softmax" and call.exp_sum_high > _NO_LOGARITHM and call.exp_sum_low > 1:
+        elif call.high > _POSITIVE and call.exp_sum_high > _NO_LOGARITHM and call.exp_sum_low > 1:
             yield _finding(evidence, call, "raw scores", "Use log_softmax on these scores, or cross_entropy")
 
 

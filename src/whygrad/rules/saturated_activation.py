@@ -195,8 +195,8 @@ def _finding(series: _Series, stopped: Sequence[Parameter]) -> Finding:
         severity=Severity.WARNING,
         tensors=names(stopped),
         place=series.activation.place,
-        message=f"the {series.activation.function} `{series.output.name}` passes on {number(100 * series.late)}% of its "
-        f"steepest slope {since}, and the loss stands still: {named(names(stopped))} get next to no gradient",
+        message=f"the {series.activation.function} `{series.output.name}` passes on {number(100 * series.late)}% of "
+        f"its steepest slope {since}, and the loss stands still: {named(names(stopped))} get next to no gradient",
         fix="Scale what enters it to about -2 to 2 (data, weights, or scores), or give the loss the raw score",
         evidence={
             "slope": series.late,

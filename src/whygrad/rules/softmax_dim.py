@@ -15,11 +15,12 @@ floor that no weights can pass. `F.softmax(x)` without `dim` picks dimension 0 f
 In the traced steps, for each softmax that a backward pass led back to: its dimension, and the dimensions along which
 its result, or the logarithm of it, is used up. Reported, if no use agrees with the softmax:
 
-- classes are picked by `nll_loss` or `gather` along another dimension;
+- classes are picked by `nll_loss`, `gather` or `log_p[range(n), labels]` along another dimension;
 - it is compared with targets that do not learn, are not negative and add up to 1 along another dimension, but not along
   the softmax's;
 - it runs along the batch (its size is that of dimension 0 of what the losses take, and no other dimension has that
-  size), and its products with something are summed along another one: pooling with weights that add up over samples;
+  size), and its products with something are summed along another one, or it is divided by its sum along another one, as
+  `Categorical(probs=...)` does: probabilities that add up over samples;
 - scores of attention, a matrix product, are normalised along another dimension than the one that the next matrix
   product sums over.
 
@@ -83,8 +84,18 @@ from whygrad.rules._select import names
 from whygrad.rules._text import named
 
 _SLUG = "softmax-dim"
-_PICKS = {"gather": "picked from", "nll_loss": "picked from", "target": "compared with targets"}
-_POOLS = ("sum", "product", "product, right")
+_PICKS = {
+    "gather": "picked from",
+    "getitem": "picked from",
+    "nll_loss": "picked from",
+    "target": "compared with targets",
+}
+_POOLS = {
+    "sum": "summed after a product",
+    "product": "summed in a product",
+    "product, right": "summed in a product",
+    "renormalised": "divided by its sum",
+}
 _ATTENTION = "product"
 
 
@@ -116,7 +127,7 @@ def _misuse(call: SoftmaxCall, how: str) -> str:
         return _PICKS[how]
     if how == _ATTENTION and call.is_of_product:
         return "multiplied with values"
-    return "summed after a product" if how in _POOLS and _is_batch(call) else ""
+    return _POOLS.get(how, "") if _is_batch(call) else ""
 
 
 def _is_batch(call: SoftmaxCall) -> bool:

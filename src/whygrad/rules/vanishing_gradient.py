@@ -41,6 +41,16 @@ RNN, LSTM and GRU of one to three layers lie between 0.07 and 1, transformers of
 None of the networks that learn comes near both limits. Of 47 programs that train well, PPO with a small last layer does
 most (0.019; 0.041), then a diffusion model with a last layer that starts at zero (0.012; 0.73).
 
+On a batch that is always the same, the last layers come to rest too, and the ratios say nothing any more. Then the way
+forward tells: how much the outputs of a layer differ between samples. Where the last layer's differ by less than 0.01
+of the first one's, each third by at most half of the one before it, and the loss of the last quarter is still 0.9 of
+that of the first, the layers only learn the mean. (Five to eleven sigmoid layers: 0.0004 to 0.00005, ten ReLU layers:
+0.0009, all at ln 2 after 150 steps; a net of six tanh layers that learns: from 0.04 to 5.)
+
+Over time: of a module that is called at least four times in a step, and of the sequence that enters a recurrent layer,
+the gradient at the first call against that at the last. Below 0.0001 in the median of at least five steps, while the
+loss stands still as above, the first inputs cannot be learned from. A loss that falls without them is no fault.
+
 Also reported, from two layers on: a loss that hardly moves although it is not near zero, while at every step changing
 any weight, or what the last layer returns, by its own size would change the loss by less than a millionth.
 
@@ -107,7 +117,9 @@ from whygrad.evidence import Evidence
 from whygrad.model import Finding, Parameter, Role, Severity, Statistics
 from whygrad.rules._base import rule
 from whygrad.rules._select import holder, names
+from whygrad.rules._sequences import forgotten
 from whygrad.rules._sizes import Samples, broken_at, is_layer, line_of, median, models, outputs_by, samples
+from whygrad.rules._stillness import is_standing_still, variation_profile
 from whygrad.rules._text import counted, named, number
 
 _SLUG = "vanishing-gradient"
@@ -120,6 +132,7 @@ _LEVEL = 1.5  # neighbours as far apart as this are level
 _STEP = 0.5  # of the next third
 _LEARNS = 0.5  # of the loss at the start
 _MILLIONTH = 1e-6
+_BLURRED = 0.01  # of the difference between samples behind the first layer
 _STILL = 0.01  # of the loss
 _SATURATING = ("Sigmoid", "Tanh", "Softsign", "Hardsigmoid", "Hardtanh", "LogSigmoid")
 
@@ -154,8 +167,12 @@ def check(evidence: Evidence) -> Iterator[Finding]:
         late = _fall(layers, steps[len(steps) // 2 :], gradients, weights)
         if len(layers) >= _MIN_LAYERS and _is_vanishing(fall) and _is_vanishing(late):
             yield _finding(evidence, fall)
+        elif len(layers) >= _MIN_LAYERS and _is_blurred(profile := variation_profile(evidence, layers)):
+            if is_standing_still(evidence, layers):
+                yield _blur(evidence, layers, profile, fall)
         elif len(layers) > 1 and _is_collapsed(evidence, layers, steps, gradients, weights):
             yield _collapse(evidence, layers, steps, gradients)
+    yield from forgotten(evidence)
 
 
 def _common_steps(layers: Sequence[Parameter], gradients: Samples, weights: Samples) -> list[int]:
@@ -251,6 +268,34 @@ def _activation(evidence: Evidence, root: str) -> str:
     """Return the saturating activation that the model has most of, if it is a module."""
     types = [module.type for module in evidence.modules if module.root == root and module.type in _SATURATING]
     return max(types, key=types.count, default="")
+
+
+# -- what tells the samples apart gets lost ----------------------------------------------------------------------------
+
+
+def _is_blurred(profile: Sequence[float]) -> bool:
+    """Return whether the samples become more alike from layer to layer, until the outputs hardly differ."""
+    if len(profile) < _MIN_LAYERS:
+        return False
+    first, middle, last = (median(part) for part in _thirds(profile))
+    return profile[-1] < _BLURRED * profile[0] and middle < _STEP * first and last < _STEP * middle
+
+
+def _blur(evidence: Evidence, layers: Sequence[Parameter], profile: Sequence[float], fall: _Fall) -> Finding:
+    ratio = profile[-1] / profile[0]
+    activation = _activation(evidence, layers[0].root)
+    return Finding(
+        rule=_SLUG,
+        severity=Severity.WARNING,
+        tensors=names(layers),
+        place=line_of(evidence, layers),
+        message=f"what tells samples apart falls to {number(ratio)} on its way through {counted(len(profile), 'layer')},"
+        f" and the loss stands still: {named(names(layers))} get the gradient of one mean output",
+        fix=f"Replace {activation} by ReLU or GELU, or normalise between the layers"
+        if activation
+        else "Put a shortcut around each block, or a normalisation into it, or initialise for the activation",
+        evidence={"ratio": ratio, "profile": list(profile), "gradients": list(fall.sizes), "sampled_steps": fall.steps},
+    )
 
 
 # -- nothing gets through at all -----------------------------------------------------------------------------------

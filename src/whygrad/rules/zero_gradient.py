@@ -76,7 +76,8 @@ for _ in range(8):
 
 ## When it is fine
 
-Zero at the first steps only (a head or a low-rank factor that starts at zero) is never reported. A loss term whose weight is still zero in a short run is fine too.
+Zero at the first steps only (a head or a low-rank factor that starts at zero) is never reported. A loss term whose
+weight is still zero in a short run is fine too.
 
 ## See also
 

@@ -18,9 +18,15 @@ ever had) in more than half of the steps and at the last one, of at least eight 
 by an update below 6e-8 of its size; at 1e-8 of a rate that once moved it by its own size, it does not move at all. A
 first step at 0 in a warm-up, a schedule that ends at 0, and a rate that is halved on plateaus are thus left alone.
 
+It is a warning where all groups of an optimizer are stuck together for at least a fifth of the steps, eight or more, at
+the end or at the beginning: a schedule that was sized for fewer steps than are made, or a warm-up that starts at 0 and
+is stepped once per epoch. A schedule of the right length spends one step there, or a few. A rate that jumps between 0
+and more than half of its largest freezes, or lets go, on purpose.
+
 It is an info where a group was made with rate 0 beside others that have one: that freezes it on purpose.
 
-The place is the line that stepped the scheduler last, the line that made it, or the line that made the optimizer.
+The place is the line that stepped the scheduler last, the line that made it, the line that sets the rate by hand, or
+the line that made the optimizer.
 
 ## Example
 
@@ -89,6 +95,8 @@ from whygrad.rules._text import counted, named, number
 _SLUG = "zero-learning-rate"
 _MIN_STEPS = 8
 _STUCK = 1e-8  # of the largest rate of the group
+_LONG = 0.2  # of the steps, at the beginning or the end
+_JUMP = 0.5  # of the largest rate
 _STILL = 1e-6  # of the largest update of a parameter: below, it stands still
 
 
@@ -106,6 +114,8 @@ def check(evidence: Evidence) -> Iterator[Finding]:
         stuck = [rates for rates in groups if _is_stuck(rates)]
         if stuck:
             yield _finding(evidence, optimizer, stuck, everything=len(stuck) == len(groups))
+        elif groups and all(_rests(rates, scheduled=bool(optimizer.scheduler)) for rates in groups):
+            yield _resting(evidence, optimizer, groups)
 
 
 def _rates_by_group(evidence: Evidence, optimizer: Optimizer) -> list[list[float]]:
@@ -125,6 +135,26 @@ def _is_stuck(rates: Sequence[float]) -> bool:
     return used[-1] <= floor and 2 * _stuck_steps(rates) > len(used)
 
 
+def _rests(rates: Sequence[float], *, scheduled: bool) -> bool:
+    """Return whether a rate is stuck for long after a slow fall, or before a slow rise that is scheduled."""
+    _, *used = rates
+    if len(used) < _MIN_STEPS or any(math.isnan(rate) for rate in rates):
+        return False
+    ends = (used[::-1], used) if scheduled else (used[::-1],)
+    return any(_is_long_and_slow(each, max(rates)) for each in ends)
+
+
+def _is_long_and_slow(rates: Sequence[float], largest: float) -> bool:
+    stuck = _lead(rates, largest)
+    return max(_MIN_STEPS, _LONG * len(rates)) <= stuck < len(rates) and rates[stuck] <= _JUMP * largest
+
+
+def _lead(rates: Sequence[float], largest: float) -> int:
+    """Return how many rates from the first on are stuck."""
+    floor = _STUCK * largest
+    return next((position for position, rate in enumerate(rates) if rate > floor), len(rates))
+
+
 def _stuck_steps(rates: Sequence[float]) -> int:
     floor = _STUCK * max(rates)
     return sum(rate <= floor for rate in rates[1:])
@@ -138,7 +168,7 @@ def _finding(
     held = held_by(evidence, optimizer)
     still = held if everything else [p for p in held if _stands_still(evidence, p)] or held
     on_purpose = not everything and all(group[0] == 0 for group in stuck)
-    places = _places(optimizer, constructed=rates[0])
+    places = _places(evidence, optimizer, constructed=rates[0])
     who = named(names(still)) if still else "what it holds"
     zero = "0" if rates[-1] == 0 else f"at most {number(_STUCK * max(rates))}"
     return Finding(
@@ -170,11 +200,44 @@ def _stands_still(evidence: Evidence, parameter: Parameter) -> bool:
     return bool(updates) and updates[-1] <= _STILL * max(updates)
 
 
-def _places(optimizer: Optimizer, *, constructed: float) -> list[Place]:
+def _resting(evidence: Evidence, optimizer: Optimizer, groups: Sequence[Sequence[float]]) -> Finding:
+    rates = max(groups, key=_stuck_steps)
+    used, largest = rates[1:], max(rates)
+    at_the_end = _lead(used[::-1], largest)
+    at_the_start = _lead(used, largest)
+    held = names(held_by(evidence, optimizer))
+    places = _places(evidence, optimizer, constructed=rates[0])
+    end = at_the_end >= at_the_start
+    return Finding(
+        rule=_SLUG,
+        severity=Severity.WARNING,
+        tensors=held,
+        place=places[0] if places else None,
+        message=(
+            f"The learning rate of `{optimizer.name}` was 0 in the {'last' if end else 'first'} "
+            f"{max(at_the_end, at_the_start)} of {counted(len(used), 'step')}: "
+            f"{named(held) if held else 'what it holds'} stood still in them"
+        ),
+        fix=_fix(optimizer, constructed=largest, on_purpose=False),
+        evidence={
+            "steps": len(used),
+            "stuck_steps": _stuck_steps(rates),
+            "stuck_at_the_start": at_the_start,
+            "stuck_at_the_end": at_the_end,
+            "largest_rate": largest,
+            "scheduler": optimizer.scheduler,
+            "scheduler_steps": optimizer.scheduler_steps,
+        },
+        also=tuple(places[1:]),
+    )
+
+
+def _places(evidence: Evidence, optimizer: Optimizer, *, constructed: float) -> list[Place]:
     made = [optimizer.made_at]
-    scheduled = [optimizer.scheduler_stepped_at, optimizer.scheduler_made_at]
+    by_hand = [group.rate_set_at for group in evidence.groups if group.optimizer == optimizer.id]
+    scheduled = [optimizer.scheduler_stepped_at, optimizer.scheduler_made_at, *by_hand]
     ordered = [*made, *scheduled] if constructed == 0 else [*scheduled, *made]
-    return [place for place in ordered if place is not None]
+    return list(dict.fromkeys(place for place in ordered if place is not None))
 
 
 def _fix(optimizer: Optimizer, *, constructed: float, on_purpose: bool) -> str:

@@ -22,16 +22,16 @@ from whygrad.model import (
     Event,
     Feed,
     Group,
-    LossCall,
     Happening,
+    LossCall,
     LossScale,
     Module,
     Optimizer,
     Output,
     Parameter,
     Replica,
-    SoftmaxCall,
     Round,
+    SoftmaxCall,
     Step,
     Symmetry,
     Total,
@@ -301,7 +301,7 @@ CREATE TABLE clip (
     calls        INTEGER,
     empty_calls  INTEGER,        -- of those: it got no tensor
     used_up      INTEGER,        -- of those: from an iterator, such as a generator that yields each tensor once
-    measured     INTEGER,        -- calls whose norm was looked at and was above 0
+    measured     INTEGER,        -- calls whose norm was looked at and was above 0; none of kind value
     clipped      INTEGER,        -- of those: above the limit
     factor       REAL,           -- gradient before through gradient after, geometric mean over the measured calls
     "limit"      REAL,           -- of the last call
@@ -319,7 +319,7 @@ CREATE TABLE loss_scale (
     divided_by  INTEGER   -- by a framework, on the way from the program's loss; 0: none did
 );
 
--- Loss functions, and differences of prediction and target, by line, in traced steps. Numbers are bounds over the calls.
+-- Loss functions, and differences of prediction and target, by line, in traced steps. Numbers are bounds over calls.
 CREATE TABLE loss_call (
     id                      INTEGER PRIMARY KEY,
     function                TEXT NOT NULL,  -- sub and the like where the loss is written by hand
@@ -365,7 +365,8 @@ CREATE TABLE softmax_call (
     inner_activation_at  INTEGER,
     is_of_product        INTEGER,  -- its input is a matrix product
     used_dims            TEXT,     -- JSON: dimensions that are summed after a product, picked from or compared later
-    used_by              TEXT,     -- JSON: sum, gather, nll_loss, product, 'product, right', target
+    used_by              TEXT,     -- JSON: sum, product, 'product, right', renormalised, gather, getitem, nll_loss,
+                                   -- target
     used_at              INTEGER,  -- where first
     parameters           TEXT,     -- JSON: ids of those that its input was computed from
     nearest              TEXT      -- JSON: of them, those of the last layers before it

@@ -1,5 +1,5 @@
 # A helper takes the loss back, clears and steps, in this order: Adam never sees a gradient.
-# truth: zero-grad-misplaced error body.0.weight body.2.weight
+# truth: zero-grad-misplaced error 0.weight 2.weight
 import torch
 from torch import nn
 

@@ -1,5 +1,5 @@
 # A trainer accumulates over parts of the batch; the model is cleared, to zeros, in front of each part.
-# truth: zero-grad-misplaced error net.weight net.bias
+# truth: zero-grad-misplaced error weight bias
 import torch
 from torch import nn
 

@@ -109,7 +109,7 @@ def _watch_backward(observer: Observer, node: Node, result: Any) -> None:
 
 
 def _is_something(gradient: torch.Tensor | None) -> bool:
-    """Return whether a gradient is more than None and zeros; on an accelerator nobody looks, which would make it wait."""
+    """Return whether a gradient is more than None and zeros. Nobody looks on an accelerator: it would have to wait."""
     if gradient is None:
         return False
     readable = gradient.device.type == "cpu" and gradient.layout is torch.strided and type(gradient) is torch.Tensor

@@ -1,4 +1,4 @@
-"""Is a value only what a loss compares predictions with? That it gives no gradient is then the custom, not a mistake."""
+"""Is a value only what a loss compares predictions with? That it gives no gradient is then custom, not a mistake."""
 
 from __future__ import annotations
 

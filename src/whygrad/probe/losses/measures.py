@@ -80,7 +80,7 @@ def class_dimension(function: str, tensor: torch.Tensor) -> int | None:
     """Return the dimension of classes in a loss's input; None where the function has none."""
     if function in CLASS_LOSSES:
         return 1 if tensor.dim() > 1 else 0
-    return tensor.dim() - 1 if function == "kl_div" and tensor.dim() else None
+    return tensor.dim() - 1 if function in ("kl_div", "ctc_loss") and tensor.dim() else None
 
 
 def spread_dimensions(tensor: torch.Tensor) -> tuple[int, ...]:

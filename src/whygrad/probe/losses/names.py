@@ -38,7 +38,7 @@ SQUASHING = frozenset(
         "clamp_relu",
     )
 )
-ACTIVATIONS = SOFTMAXES | SQUASHING | frozenset(("logsumexp", "gumbel_softmax"))
+ACTIVATIONS = SOFTMAXES | SQUASHING | frozenset(("gumbel_softmax",))
 
 RESHAPES = frozenset(("view", "reshape", "flatten", "unflatten", "view_as", "reshape_as"))
 MOVES = frozenset(

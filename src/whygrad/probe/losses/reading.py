@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from whygrad.model import LossCall, SoftmaxCall
@@ -19,8 +19,17 @@ from whygrad.probe.losses.names import (
     RESHAPES,
     SOFTMAXES,
 )
-from whygrad.probe.losses.tables import MAX_ROWS, LossRow, Origin, SoftmaxRow, loss_key, softmax_key
-from whygrad.probe.losses.values import Value, activation, ancestors, nearest_parameters
+from whygrad.probe.losses.tables import (
+    MAX_ROWS,
+    LossRow,
+    SoftmaxRow,
+    Tables,
+    loss_key,
+    named_activation,
+    softmax_key,
+)
+from whygrad.probe.losses.values import SoftmaxLook, Value, activation, ancestors, nearest_parameters
+from whygrad.probe.source import place_or_none
 
 if TYPE_CHECKING:
     from whygrad.probe.losses.measures import LossLook
@@ -29,23 +38,6 @@ if TYPE_CHECKING:
 BROADCASTING_LOSSES = REGRESSION_LOSSES | BINARY_LOSSES
 POINTWISE_AND_SHAPE = ELEMENTWISE | MOVES | RESHAPES
 _STILL = frozenset(("contiguous", "clone", "detach", "data", "float", "double", "half", "to"))
-
-
-@dataclass(slots=True)
-class Tables:
-    """What backward passes led back to, over the run."""
-
-    session: Session
-    loss_rows: dict[tuple[Any, ...], LossRow] = field(default_factory=dict)
-    softmax_rows: dict[tuple[Any, ...], SoftmaxRow] = field(default_factory=dict)
-
-    def losses(self) -> Iterator[LossCall]:
-        """Yield the facts about losses."""
-        yield from (row.fact() for row in self.loss_rows.values())
-
-    def softmaxes(self) -> Iterator[SoftmaxCall]:
-        """Yield the facts about softmaxes."""
-        yield from (row.fact() for row in self.softmax_rows.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +56,7 @@ def read(session: Session, tables: Tables, roots: Sequence[Value]) -> None:
     for value in present.losses:
         if value.loss is not None:
             _note_loss(session, tables, value, value.loss)
-    sizes = [v.loss.input.shape[0] for v in present.losses if v.loss is not None and v.loss.input.shape]
-    batch = max(set(sizes), key=sizes.count) if sizes else None
+    batch = _batch(present)
     for value in present.values:
         if value.softmax is not None:
             _note_softmax(session, tables, value, batch)
@@ -81,6 +72,14 @@ def read(session: Session, tables: Tables, roots: Sequence[Value]) -> None:
         if value.is_outer and not _is_matrix(value, present):
             shapes = [parent.shape for parent in value.parents[:2]]
             _note_event(session, "outer_broadcast", value, shapes=shapes, result=value.shape)
+
+
+def _batch(present: _Pass) -> int | None:
+    """Return the number of samples: size of dimension 0 of what most losses take, else of what leads to the loss."""
+    taken = [value.loss.input.shape for value in present.losses if value.loss is not None]
+    near = [value.shape for value in present.region if value.learns]
+    sizes = [shape[0] for shape in taken if shape] or [shape[0] for shape in near if shape]
+    return max(set(sizes), key=sizes.count) if sizes else None
 
 
 def _pass(roots: Sequence[Value]) -> _Pass:
@@ -115,14 +114,38 @@ def _pass(roots: Sequence[Value]) -> _Pass:
 
 def _note_loss(session: Session, tables: Tables, value: Value, look: LossLook) -> None:
     key = loss_key(value, look)
-    row = tables.loss_rows.get(key)
+    row = tables.losses.get(key)
     if row is None:
-        if len(tables.loss_rows) >= MAX_ROWS:
+        if len(tables.losses) >= MAX_ROWS:
             return
-        row = LossRow(len(tables.loss_rows), look, value.site, _origin(session, look))
-        tables.loss_rows[key] = row
+        row = tables.losses[key] = LossRow(_loss_call(session, len(tables.losses), value, look))
     row.numbers.append(look.numbers)
     row.targets.append(look.target_numbers)
+
+
+def _loss_call(session: Session, number: int, value: Value, look: LossLook) -> LossCall:
+    before = list(ancestors([look.input]))
+    last = activation(look.input)
+    outer, outer_at = named_activation(last)
+    inner, inner_at = named_activation(activation(last.parents[0]) if last is not None and last.parents else None)
+    softmax = next((each for each in before if each.operation in SOFTMAXES), None)
+    return LossCall(
+        id=number,
+        function=look.function,
+        place=place_or_none(value.site),
+        reduction=look.reduction,
+        shape=look.input.shape,
+        target_shape=look.target.shape,
+        result_shape=look.result_shape,
+        target_is_index=look.target_is_index,
+        target_from_model=_is_from_model(look.target),
+        activation=outer,
+        activation_at=outer_at,
+        inner_activation=inner,
+        inner_activation_at=inner_at,
+        softmax_at=named_activation(softmax)[1],
+        parameters=_ids(session, before),
+    )
 
 
 def _note_softmax(session: Session, tables: Tables, value: Value, batch: int | None) -> None:
@@ -130,23 +153,29 @@ def _note_softmax(session: Session, tables: Tables, value: Value, batch: int | N
     if look is None or not value.learns:
         return
     key = softmax_key(value, look)
-    row = tables.softmax_rows.get(key)
+    row = tables.softmaxes.get(key)
     if row is None:
-        if len(tables.softmax_rows) >= MAX_ROWS:
+        if len(tables.softmaxes) >= MAX_ROWS:
             return
-        nearest = _ids(session, nearest_parameters(value))
-        everything = _ids(session, list(ancestors([value])))
-        row = SoftmaxRow(len(tables.softmax_rows), value, look, everything, nearest, batch)
-        tables.softmax_rows[key] = row
-    row.sizes.append(value.shape[look.dim])
-    for dim, how, site in look.reductions:
-        row.reductions.setdefault((dim, how), site)
+        row = tables.softmaxes[key] = SoftmaxRow(_softmax_call(session, len(tables.softmaxes), value, look, batch))
+    row.add(value, look)
 
 
-def _origin(session: Session, look: LossLook) -> Origin:
-    before = list(ancestors([look.input]))
-    softmax = next((value for value in before if value.operation in SOFTMAXES), None)
-    return Origin(softmax, _ids(session, before), _is_from_model(look.target))
+def _softmax_call(session: Session, number: int, value: Value, look: SoftmaxLook, batch: int | None) -> SoftmaxCall:
+    name, line = named_activation(activation(value.parents[0]))
+    return SoftmaxCall(
+        id=number,
+        function=value.operation,
+        place=place_or_none(value.place_site),
+        shape=value.shape,
+        dim=look.dim,
+        batch=batch,
+        inner_activation=name,
+        inner_activation_at=line,
+        is_of_product=look.from_product,
+        parameters=_ids(session, list(ancestors([value]))),
+        nearest=_ids(session, nearest_parameters(value)),
+    )
 
 
 def _is_from_model(target: Value) -> bool:

@@ -75,11 +75,18 @@ def _permuted(name: str, call: Call, axes: Axes) -> Axes | None:
 
 
 def is_outer(one: Shape, other: Shape) -> bool:
-    """Return whether broadcasting makes a matrix of two vectors: [..., N, 1] against [..., N]."""
+    """Return whether broadcasting spreads samples over samples: [N, 1] against [N], [N, 1, H, W] against [N, H, W]."""
     column, flat = (one, other) if len(one) > len(other) else (other, one)
-    if len(column) != len(flat) + 1 or not flat or column[-1] != 1:
+    if len(column) != len(flat) + 1 or not flat:
         return False
-    return column[:-1] == flat and flat[-1] > 1
+    units = (dim for dim, size in enumerate(column) if size == 1 and column[:dim] + column[dim + 1 :] == flat)
+    if next(units, None) is None:
+        return False
+    return _can_broadcast(column, flat) and numel(broadcast(column, flat)) > numel(flat)
+
+
+def _can_broadcast(one: Shape, other: Shape) -> bool:
+    return all(a == b or 1 in (a, b) for a, b in zip(reversed(one), reversed(other), strict=False))
 
 
 def broadcast(one: Shape, other: Shape) -> Shape:
@@ -143,7 +150,7 @@ def _is_merged(old: Shape, new: Shape) -> bool:
 
 
 def _is_class_last(old: Shape, new: Shape) -> bool:
-    """Return whether a middle dimension is to be last, by no split of the last one: (A, X, Y) to (A * Y, X)."""
+    """Return whether a middle dimension is to be last, no part of the last one: (A, X, Y) to (A * Y, X)."""
     if len(old) < 3 or len(new) != 2:
         return False
     rest = math.prod(old[2:])

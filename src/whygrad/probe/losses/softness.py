@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 import torch
 
@@ -17,6 +18,7 @@ from whygrad.probe.losses.values import Soft, SoftmaxLook, Value, source
 _POOLS = ("sum", "mean")
 LEFT, RIGHT = "product", "product, right"
 TARGET = "target"
+RENORMALISED = "renormalised"
 
 
 def softmax_look(value: Value, call: Call, given: Value) -> SoftmaxLook | None:
@@ -40,13 +42,15 @@ def follow(value: Value, call: Call, tensors: Sequence[torch.Tensor]) -> None:
             rank = len(parent.shape)
             axis = soft.axes[dim % rank] if -rank <= dim < rank else None
             if axis is not None:
-                soft.look.reductions.append((axis, how, value.site))
+                soft.look.uses.append((axis, how, value.site))
         if value.soft is None:
             value.soft = _passed_on(value, call, parent, soft)
 
 
 def _passed_on(value: Value, call: Call, parent: Value, soft: Soft) -> Soft | None:
-    if _is_renormalised(value, soft):
+    summed = _own_sum(value, soft)
+    if summed is not None:
+        soft.look.uses.extend((axis, RENORMALISED, value.site) for axis in _summed_axes(summed, soft))
         return None
     axes = moved(value.operation, call, soft.axes, parent.shape, value.shape)
     if axes is None:
@@ -56,15 +60,23 @@ def _passed_on(value: Value, call: Call, parent: Value, soft: Soft) -> Soft | No
     return replace(soft, axes=axes, weighted=soft.weighted or pools)
 
 
-def _is_renormalised(value: Value, soft: Soft) -> bool:
-    """Return whether a softmax's result is divided by its own sum."""
+def _own_sum(value: Value, soft: Soft) -> Value | None:
+    """Return the sum of a softmax's result that it is divided by, if it is."""
     if "div" not in value.operation or len(value.parents) < 2:
-        return False
+        return None
     divisor = source(value.parents[1])
     while divisor.operation in ELEMENTWISE and divisor.parents:
         divisor = source(divisor.parents[0])
     summed = divisor.parents[0].soft if divisor.operation == "sum" and divisor.parents else None
-    return summed is not None and summed.look is soft.look
+    return divisor if summed is not None and summed.look is soft.look else None
+
+
+def _summed_axes(summed: Value, soft: Soft) -> list[int]:
+    before = summed.parents[0].shape
+    if len(before) != len(summed.shape) or len(before) != len(soft.axes):
+        return []
+    changed = [axis for axis, old, new in zip(soft.axes, before, summed.shape, strict=True) if old != new]
+    return [axis for axis in changed if axis is not None]
 
 
 def _used_up(value: Value, call: Call, tensors: Sequence[torch.Tensor], index: int) -> Iterator[tuple[int, str]]:
@@ -74,6 +86,8 @@ def _used_up(value: Value, call: Call, tensors: Sequence[torch.Tensor], index: i
         yield from ((dim, "sum") for dim in _dimensions(call))
     elif name == "gather" and index == 0:
         yield from ((dim, name) for dim in _dimensions(call))
+    elif name == "getitem" and index == 0:
+        yield from ((dim, name) for dim in _picked(call, len(parent.shape)))
     elif name == "nll_loss" and index == 0:
         yield 1 if len(parent.shape) > 1 else 0, name
     elif name == "einsum":
@@ -84,6 +98,26 @@ def _used_up(value: Value, call: Call, tensors: Sequence[torch.Tensor], index: i
         other = tensors[1 - index] if index < 2 else None
         if other is not None and not other.requires_grad and other.shape == tensors[index].shape:
             yield from ((dim, TARGET) for dim in spread_dimensions(other))
+
+
+def _picked(call: Call, rank: int) -> list[int]:
+    """Return the dimension of classes in `log_p[range(n), labels]`: the one that is not counted through."""
+    index = call.args[1] if len(call.args) > 1 else None
+    if not isinstance(index, tuple) or len(index) != rank or not all(_is_list(each) for each in index):
+        return []
+    free = [dim for dim, each in enumerate(index) if not _counts(each)]
+    return free if len(free) == 1 else []
+
+
+def _is_list(index: Any) -> bool:
+    if isinstance(index, torch.Tensor):
+        return index.dim() == 1 and not index.is_floating_point() and index.dtype is not torch.bool
+    return isinstance(index, list | range)
+
+
+def _counts(index: Any) -> bool:
+    values = index.tolist() if isinstance(index, torch.Tensor) and index.device.type == "cpu" else index
+    return isinstance(values, list | range) and list(values) == list(range(len(values)))
 
 
 def _of_product(parent: Value, index: int) -> Iterator[tuple[int, str]]:

@@ -25,7 +25,7 @@ class SoftmaxLook:
 
     dim: int
     from_product: bool  # its input is a matrix product: scores of attention
-    reductions: list[tuple[int, str, Site | None]] = field(default_factory=list)  # dimension, by what, where
+    uses: list[tuple[int, str, Site | None]] = field(default_factory=list)  # dimension that is used up, how, where
 
 
 @dataclass(frozen=True, slots=True)

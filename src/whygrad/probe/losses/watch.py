@@ -32,8 +32,9 @@ from whygrad.probe.losses.looks import (
     operation_name,
 )
 from whygrad.probe.losses.names import ACTIVATIONS, DIFFERENCES, FACTORS, LOSSES, PASSING, SOFTMAXES
-from whygrad.probe.losses.reading import Tables, read
+from whygrad.probe.losses.reading import read
 from whygrad.probe.losses.softness import follow, softmax_look
+from whygrad.probe.losses.tables import Tables
 from whygrad.probe.losses.values import Soft, Value
 from whygrad.probe.source import Site
 
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
     from whygrad.probe.session import Session
 
 PART = "losses"  # its name where the guard reports failures
-MAX_VALUES = 200_000  # of one step
+MAX_VALUES = 100_000  # of one step
 _MUTE = frozenset(
     (Effect.VALUE, Effect.LOOK, Effect.GET_GRAD, Effect.SET_GRAD, Effect.SET_REQUIRES_GRAD, Effect.GRADIENT)
 )
@@ -54,13 +55,12 @@ class LossWatch:
         self._session = session
         self._values: TensorTable[Value] = TensorTable()
         self._count = 0
-        self._tables = Tables(session)
+        self._tables = Tables()
         session.tracer.listen(self._hear)
 
     def facts(self) -> Iterator[LossCall | SoftmaxCall]:
         """Yield the facts about calls that a backward pass led back to."""
-        yield from self._tables.losses()
-        yield from self._tables.softmaxes()
+        return self._tables.facts()
 
     def after_backward(self, roots: Sequence[torch.Tensor]) -> None:
         """Keep what led to the loss that a backward pass ran on."""
@@ -135,6 +135,8 @@ class LossWatch:
         note_normalisation(value, call)
         if name in ACTIVATIONS:
             self._look_at_activation(value, call)
+        elif name == "logsumexp":
+            value.inside = library_function(self._session.user)
         elif name in LOSSES:
             value.loss = guard.run(PART, loss_look, value, call, tensors)
         elif name in DIFFERENCES:
@@ -147,11 +149,7 @@ class LossWatch:
             value.soft = Soft(value.softmax, tuple(range(len(value.shape))))
 
     def _look_at_activation(self, value: Value, call: Call) -> None:
-        user = self._session.user
-        if value.operation == "logsumexp":
-            value.inside = library_function(user)
-            return
-        module = module_in_container(user)
+        module = module_in_container(self._session.user)
         value.made_by = None if module is None else self._session.registry.made_at(module)
         if value.operation in SOFTMAXES:
             value.softmax = softmax_look(value, call, value.parents[0])

@@ -88,13 +88,15 @@ class Births:
         others: list[Any] = []
         gather(given, inputs, others)
         has_nan = any(self.finite.has_nan(tensor) for tensor in broken)
-        written = {id(tensor) for tensor in broken}  # in place: what it was before is not known
-        before = [tensor for tensor in inputs if id(tensor) not in written or self.of(tensor) is not None]
+        results = {id(tensor) for tensor in broken}  # in place: what it was before is not known
+        before = [tensor for tensor in inputs if id(tensor) not in results or self.of(tensor) is not None]
         taken = [(tensor, self._entered(tensor, name, here)) for tensor in before if self.finite.is_broken(tensor)]
-        meant = any(isinstance(value, float) and not math.isfinite(value) for value in others)
+        written = [value for value in others if isinstance(value, float) and not math.isfinite(value)]
         if not taken:
             source = Source.BORN
-            if meant and not has_nan:
+            if any(math.isnan(value) for value in written):
+                source = Source.ENTERED
+            elif written and not has_nan:
                 source = Source.MEANT
             elif name in _FROM_OUTSIDE or not inputs:
                 source = Source.ENTERED if has_nan else Source.INFINITE

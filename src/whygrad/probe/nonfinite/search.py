@@ -17,6 +17,15 @@ from whygrad.probe.nonfinite.finite import Finite
 from whygrad.probe.nonfinite.values import Values, kind_of
 from whygrad.probe.nonfinite.walk import Walk, is_leaf_node
 
+# Nodes that move values about and change none.
+_MOVES = frozenset(
+    {
+        *("T", "View", "UnsafeView", "ReshapeAlias", "Transpose", "Permute", "Slice", "Select", "Expand", "Unsqueeze"),
+        *("Squeeze", "Clone", "Split", "Chunk", "Unbind", "Index", "IndexSelect", "Gather", "Alias", "Repeat", "Flip"),
+        *("Relu", "Tanh", "Sigmoid", "Detach", "Neg", "Diagonal", "Cat", "Stack"),
+    }
+)
+
 
 class State(StrEnum):
     """What is known of a node's result."""
@@ -58,7 +67,11 @@ def trace(graph: Walk, finite: Finite) -> Traced:
             _, *above = _unknown_above(graph, index, states)
             given = not above and -1 in graph.children(index)
             return Traced(entries=tuple(above), taker=index, is_given=given)
-        states[index] = _state(kind_of(graph.nodes[index]), values, finite)
+        kind = kind_of(graph.nodes[index])
+        if kind in _MOVES and all(states.get(child) is State.FINITE for child in graph.children(index)):
+            states[index] = State.FINITE
+            continue
+        states[index] = _state(kind, values, finite)
         if states[index] is State.BROKEN:
             unsaved = [child for child in graph.children(index) if states.get(child) is State.UNKNOWN]
             if unsaved and not values.inputs:

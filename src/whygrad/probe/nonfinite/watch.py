@@ -60,7 +60,7 @@ class NonfiniteWatch(TorchFunctionMode):
         super().__init__()
         self._session = session
         self._spots = Spots(session.user)
-        self._finite = Finite()
+        self._finite = Finite(anywhere=session.options.trace_all)
         self._births = Births(self._finite)
         self._calls = Calls()
         self._active = False

@@ -139,7 +139,7 @@ def _follow(search: _Search, nodes: list[ast.stmt | ast.expr], code: CodeType, n
         if isinstance(value, ast.Call) and short_name(value.func) in _MAKERS:
             search.constants.append(line_place(file, node.lineno, code.co_name))
         for call in (each for each in ast.walk(node) if isinstance(each, ast.Call)):
-            function, owner = _function(value_of(call.func, names))
+            function, owner = _function(_callee(call.func, names))
             if function is not None and search.is_new(function.__code__):
                 _note_decorator(search, function.__code__)
                 inner = {**function.__globals__, **({} if owner is None else {"self": owner})}
@@ -153,6 +153,17 @@ def _note_decorator(search: _Search, code: CodeType) -> None:
                 name = _switch(decorator) if isinstance(decorator, ast.Call) else short_name(decorator)
                 if name in _SWITCHES:
                     search.switches.append((name, line_place(code.co_filename, decorator.lineno, code.co_name)))
+
+
+def _callee(func: ast.expr, names: Mapping[str, object]) -> object:
+    """Return what a call calls, a method of an object of the program's included."""
+    value = value_of(func, names)
+    if value is not None or not isinstance(func, ast.Attribute):
+        return value
+    owner = value_of(func.value, names)
+    held = (vars(cls).get(func.attr) for cls in type(owner).__mro__) if owner is not None else ()
+    method = next((each for each in held if isinstance(each, FunctionType)), None)
+    return None if method is None else MethodType(method, owner)
 
 
 def _function(value: object) -> tuple[FunctionType | None, object]:

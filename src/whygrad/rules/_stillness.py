@@ -1,0 +1,34 @@
+"""Losses that stand still, and outputs that hardly differ from sample to sample."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from whygrad.evidence import Evidence
+from whygrad.model import Parameter, Role
+from whygrad.rules._select import holder
+from whygrad.rules._sizes import median, outputs_by, samples
+
+_STILL = 0.9  # of the loss at the start
+_MIN_STEPS = 20
+
+
+def is_standing_still(evidence: Evidence, parameters: Sequence[Parameter]) -> bool:
+    """Return whether the loss of what moves the parameters is, in the last quarter, what it was in the first."""
+    held = {optimizer for parameter in parameters for optimizer in parameter.optimizers}
+    steps = (s for s in evidence.steps if s.optimizer is None or s.optimizer in held)
+    losses = [abs(step.loss) for step in steps if step.loss is not None]
+    quarter = len(losses) // 4
+    return len(losses) >= _MIN_STEPS and median(losses[-quarter:]) >= _STILL * median(losses[:quarter]) > 0
+
+
+def variation_profile(evidence: Evidence, layers: Sequence[Parameter]) -> list[float]:
+    """Return how much the outputs of layers differ between samples, in forward order, in the later half of the run."""
+    measured = samples(evidence, Role.VARIATION)
+    profile = []
+    for layer in layers:
+        found = [measured[o.id] for o in outputs_by(evidence, holder(evidence, layer)) if o.id in measured]
+        if found:
+            steps = sorted(found[0])
+            profile.append(median(found[0][step].rms for step in steps[len(steps) // 2 :]))
+    return profile
