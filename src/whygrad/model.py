@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from enum import StrEnum
+from html import escape
 from typing import Any
 
 
@@ -667,3 +668,14 @@ class Finding:
     evidence: dict[str, Any] = field(default_factory=dict)  # JSON values only, never empty
     also: tuple[Place, ...] = ()  # further places
     consequences: tuple[Finding, ...] = ()  # findings that this one explains
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows: names and code of somebody's program, so escaped."""
+        place = ""
+        if self.place is not None:
+            where = escape(f"{self.place.file}:{self.place.line}")
+            place = f"<br>{where} <code>{escape(self.place.code)}</code>"
+        return (
+            f"<div><b>{self.severity} {escape(self.rule)}</b>: {escape(self.message)}{place}"
+            f"<br><b>fix</b>: {escape(self.fix)}</div>"
+        )

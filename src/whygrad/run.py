@@ -99,7 +99,12 @@ class Run:
         return f"<Run {self.evidence.info.script}: {verdict_line(self)}>"
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:  # noqa: ARG002 - IPython's signature
+        return {"text/plain": self.report(), "text/html": self._html()}
+
+    def _html(self) -> str:
         from html import escape
 
-        text = self.report()
-        return {"text/plain": text, "text/html": f"<pre>{escape(text)}</pre>"}
+        notes = "".join(f"<li>{escape(note)}</li>" for note in self.notes)
+        cards = "".join(finding._repr_html_() for finding in self.findings)
+        listed = f"<details><summary>not observed</summary><ul>{notes}</ul></details>" if notes else ""
+        return f"<div><p><b>whygrad: {escape(verdict_line(self))}</b></p>{cards}{listed}</div>"

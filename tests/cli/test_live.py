@@ -54,10 +54,9 @@ def test_where_nobody_looks_the_program_just_runs(program, tmp_path):
 
 def test_in_a_terminal_the_view_is_around_the_program_and_its_words_follow(program, tmp_path):
     controller, terminal = pty.openpty()
-    environment = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "80", "LINES": "24"}
-    with subprocess.Popen(
-        program, cwd=tmp_path, stdin=terminal, stdout=terminal, stderr=terminal, env=environment
-    ) as run:
+    env = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "80", "LINES": "24"}
+    streams = {"stdin": terminal, "stdout": terminal, "stderr": terminal}
+    with subprocess.Popen(program, cwd=tmp_path, env=env, **streams) as run:
         os.close(terminal)
         seen = read_until(controller, b"ended, 5 steps")
         os.write(controller, b"q")

@@ -77,3 +77,24 @@ def page(setting: config.Color) -> Page:
     """Return what stdout can show."""
     color = setting.applies(os.environ, is_terminal=console.is_terminal(sys.stdout))
     return Page(color, console.width(sys.stdout))
+
+
+def write_page(file: Path, text: str) -> None:
+    """Write a page, and say where and how large it is.
+
+    Raises:
+        WhygradError: It cannot be written.
+    """
+    try:
+        file.write_text(text, encoding="utf-8")
+    except OSError as error:
+        msg = f"`{file}` cannot be written: {error.strerror}"
+        raise WhygradError(msg) from error
+    print(f"whygrad: wrote {file} ({len(text.encode()) / 1e6:.1f} MB)", file=sys.stderr)
+
+
+def open_page(file: Path) -> None:
+    """Show a page in the browser."""
+    import webbrowser
+
+    webbrowser.open(file.resolve().as_uri())

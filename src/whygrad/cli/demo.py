@@ -13,7 +13,7 @@ import tempfile
 from datetime import UTC, datetime
 from pathlib import Path
 
-from whygrad.cli._common import Page, Parser, add_color, page, settings
+from whygrad.cli._common import Page, Parser, add_color, open_page, page, settings, write_page
 from whygrad.config import nearest
 from whygrad.errors import WhygradError
 from whygrad.launch.target import check_torch
@@ -46,6 +46,7 @@ def main(words: list[str]) -> int:
         metavar=("A", "B"),
         help=f"two of {', '.join(ACTIVATIONS)} (ReLU Sigmoid)",
     )
+    parser.add_argument("--html", action="store_true", help="show them as a page in the browser, too")
     add_color(parser)
     arguments = parser.parse(words)
     shown = page(settings(arguments).color)
@@ -54,7 +55,17 @@ def main(words: list[str]) -> int:
     folder = _folder()
     runs = [_run(folder, name, arguments.depth, arguments.steps) for name in activations]
     sys.stdout.write(_answer((runs[0], runs[1]), activations, shown))
+    if arguments.html:
+        _show_page(runs[0], runs[1], folder / "demo.html")
     return 0
+
+
+def _show_page(a: Path, b: Path, file: Path) -> None:
+    from whygrad.page.comparing import render_comparison
+
+    first, second = load(a), load(b)
+    write_page(file, render_comparison(compare(first, second), first.evidence, second.evidence))
+    open_page(file)
 
 
 def _count(text: str) -> int:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from whygrad.cli._common import Parser, settings
-from whygrad.errors import WhygradError
+from whygrad.cli._common import Parser, open_page, settings, write_page
 from whygrad.run import load
 
 _USAGE = "[options] [RUN]"
@@ -30,18 +29,7 @@ def main(words: list[str]) -> int:
         sys.stdout.write(text)
         return 0
     file = Path(arguments.output or "whygrad.html")
-    _write(file, text)
-    print(f"whygrad: wrote {file} ({len(text.encode()) / 1e6:.1f} MB)", file=sys.stderr)
+    write_page(file, text)
     if arguments.open:
-        import webbrowser
-
-        webbrowser.open(file.resolve().as_uri())
+        open_page(file)
     return 0
-
-
-def _write(file: Path, text: str) -> None:
-    try:
-        file.write_text(text, encoding="utf-8")
-    except OSError as error:
-        msg = f"`{file}` cannot be written: {error.strerror}"
-        raise WhygradError(msg) from error

@@ -9,7 +9,6 @@ print(watched.report())
 from __future__ import annotations
 
 import gc
-import html
 import os
 import sys
 from collections.abc import Sequence
@@ -80,8 +79,7 @@ class Watch:
         return f"<whygrad.Watch {state}: {self._session.training.steps} steps, {self._session.path}>"
 
     def _repr_mimebundle_(self, **_: object) -> dict[str, str]:
-        text = self.report()
-        return {"text/plain": text, "text/html": f"<pre>{html.escape(text)}</pre>"}
+        return self.run._repr_mimebundle_()
 
 
 def watch(

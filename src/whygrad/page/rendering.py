@@ -20,16 +20,11 @@ _VENDOR = ("vendor/uPlot.iife.min.js", "vendor/uPlot.min.css")
 
 def render(run: RunView) -> str:
     """Return the page."""
-    from jinja2 import Environment, StrictUndefined
-
-    script = _asset(_VENDOR[0]) + "\n" + _asset("page.js")
-    style = _asset(_VENDOR[1]) + "\n" + _asset("page.css")
     values = content.data(run)
-    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    return environment.from_string(_asset("page.html")).render(
-        policy=_policy(script, style),
-        script=script,
-        style=style,
+    return filled(
+        "page.html",
+        style=stylesheet(),
+        script=_asset(_VENDOR[0]) + "\n" + _asset("page.js"),
         data=_as_json(values),
         headline=values["headline"],
         thinning=content.thinning(values),
@@ -41,15 +36,27 @@ def render(run: RunView) -> str:
     )
 
 
+def filled(template: str, *, style: str, script: str = "", **values: object) -> str:
+    """Return a template filled with values, all escaped, under a policy that allows this style and script alone."""
+    from jinja2 import Environment, StrictUndefined
+
+    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    policy = _policy(script, style)
+    return environment.from_string(_asset(template)).render(policy=policy, style=style, script=script, **values)
+
+
+def stylesheet() -> str:
+    """Return the style of every page."""
+    return _asset(_VENDOR[1]) + "\n" + _asset("page.css")
+
+
 def _asset(name: str) -> str:
     return files("whygrad.page").joinpath(name).read_text("utf-8")
 
 
 def _policy(script: str, style: str) -> str:
-    return (
-        f"default-src 'none'; script-src '{_digest(script)}'; style-src '{_digest(style)}'; "
-        "base-uri 'none'; form-action 'none'"
-    )
+    scripts = f"script-src '{_digest(script)}'; " if script else ""
+    return f"default-src 'none'; {scripts}style-src '{_digest(style)}'; base-uri 'none'; form-action 'none'"
 
 
 def _digest(text: str) -> str:

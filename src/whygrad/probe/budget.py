@@ -1,11 +1,22 @@
-"""Which steps are recorded: dense at the start, then as often as the budget allows."""
+"""Which steps are recorded: dense at the start, then as often as the budget allows.
+
+The promise is that the probe's own time stays within a share of the run's once the run is longer than a minute. What a
+minute's share comes to may be spent at once, on the first steps, where most faults show. What the probe does at every
+step, recorded or not, comes first: where that alone is over the budget, as with models so small that a step takes less
+than a millisecond, a quarter of the share still goes to recorded steps.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import deque
+from dataclasses import dataclass, field
+from statistics import median
 
 DENSE_STEPS = 100  # most faults show within a hundred steps
-MIN_SHARE = 50  # even over budget, one round of steps in this many is recorded
+ADVANCE_S = 60.0  # of the run's time, whose share may be spent at the start
+ALWAYS = 0.25  # of the share: for recorded steps, whatever the rest costs
+_SLOWEST = 0.125  # of our own pace, that a busy machine is made up for
+_REMEMBERED = 5  # costs of recorded steps
 
 
 @dataclass(slots=True)
@@ -20,22 +31,62 @@ class Budget:
     every: int | None = None  # record every N-th round whatever it costs; None: let the budget decide
     _round_left: int = 0
     _skipped: int = 0
+    _recorded: bool = True  # the step before the next decision
+    _own_s: float = 0.0  # at the last decision
+    _costs: deque[float] = field(default_factory=lambda: deque(maxlen=_REMEMBERED))  # of recorded steps
+    _sparse_since_s: float | None = None  # when the dense start was over
+    _sparse_s: float = 0.0  # spent on recorded steps since
 
-    def record_next(self, *, steps_done: int, optimizers: int, own_s: float, elapsed_s: float) -> bool:
-        """Return whether the step that begins now is recorded."""
-        if self.every is None and steps_done < DENSE_STEPS:
+    def record_next(
+        self, *, steps_done: int, optimizers: int, own_s: float, elapsed_s: float, pace: float = 1.0
+    ) -> bool:
+        """Return whether the step that begins now is recorded.
+
+        Args:
+            steps_done: So far.
+            optimizers: At work.
+            own_s: Time that the probe has taken so far.
+            elapsed_s: Time since the run began.
+            pace: Processor time by the clock's time, of the probe's own work: below 1 on a busy machine.
+        """
+        if self._recorded:
+            self._costs.append(own_s - self._own_s)
+            if self._sparse_since_s is not None:
+                self._sparse_s += own_s - self._own_s
+        self._own_s = own_s
+        self._recorded = self._decides(steps_done, max(1, optimizers), elapsed_s, max(pace, _SLOWEST))
+        return self._recorded
+
+    def _decides(self, steps_done: int, optimizers: int, elapsed_s: float, pace: float) -> bool:
+        if self.every is None and self._is_dense(steps_done, elapsed_s, pace):
             return True
         if self._round_left > 0:
             self._round_left -= 1
             return True
-        if self._due(own_s, elapsed_s, max(1, optimizers)):
+        if self._is_due(optimizers, elapsed_s):
             self._skipped = 0
-            self._round_left = max(1, optimizers) - 1
+            self._round_left = optimizers - 1
             return True
         self._skipped += 1
         return False
 
-    def _due(self, own_s: float, elapsed_s: float, optimizers: int) -> bool:
+    def _is_dense(self, steps_done: int, elapsed_s: float, pace: float) -> bool:
+        if self._sparse_since_s is not None:
+            return False
+        allowed = self.overhead * max(ADVANCE_S / pace, elapsed_s)
+        if steps_done < DENSE_STEPS and self._own_s + self._cost() <= allowed:
+            return True
+        self._sparse_since_s = elapsed_s
+        return False
+
+    def _is_due(self, optimizers: int, elapsed_s: float) -> bool:
         if self.every is not None:
             return self._skipped >= (self.every - 1) * optimizers
-        return own_s <= self.overhead * elapsed_s or self._skipped >= MIN_SHARE * optimizers
+        cost = self._cost() * optimizers
+        since = elapsed_s if self._sparse_since_s is None else elapsed_s - self._sparse_since_s
+        reserved = self._sparse_s + cost <= ALWAYS * self.overhead * since
+        return reserved or self._own_s + cost <= self.overhead * elapsed_s
+
+    def _cost(self) -> float:
+        """Return what a recorded step takes, going by the last ones: some of them also wrote to the file."""
+        return median(self._costs) if self._costs else 0.0

@@ -53,6 +53,7 @@ def run_info(session: Session, *, ended: bool = False, raised: Raised | None = N
 def write_facts(session: Session, *, ended: bool = False, raised: Raised | None = None) -> None:
     """Bring the run file up to date."""
     writer = session.recorder.writer
+    session.training.counts.settle()
     prefixed = len(session.parameters.roots()) > 1
     for entry in session.parameters:
         writer.put(entry.fact(prefixed=prefixed))
@@ -85,6 +86,7 @@ def write_facts(session: Session, *, ended: bool = False, raised: Raised | None 
     writer.flush()
     session.parameters.retire()
     session.optimizers.retire()
+    session.training.counts.forget(optimizer.id for optimizer in session.optimizers.alive())
     session.outputs.retire()
 
 

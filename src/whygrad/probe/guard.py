@@ -8,13 +8,16 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager, ExitStack, nullcontext
 from typing import Any, TypeVar
 
 import torch
 from torch.utils._python_dispatch import _disable_current_modes
 
 _clock = time.perf_counter  # bound here: programs mock `time`
+_is_grad_enabled = torch.is_grad_enabled
+_set_grad_enabled: Callable[[bool], None] = torch._C._set_grad_enabled
+_dispatch_modes: Callable[[], int] = torch._C._len_torch_dispatch_stack
+_NoTorchFunction: Any = torch._C.DisableTorchFunction
 _R = TypeVar("_R")
 
 
@@ -52,16 +55,30 @@ class Guard:
         """
         if part in self.failures:
             return None
-        if self.inside:
+        local = self._local
+        if getattr(local, "inside", False):
             return self._try(part, function, *args)
         began = _clock()
-        self._local.inside = True
+        local.inside = True
         try:
-            with torch._C.DisableTorchFunction(), _without_dispatch_modes(), torch.no_grad():
-                return self._try(part, function, *args)
+            with _NoTorchFunction():
+                if not _dispatch_modes():
+                    return self._without_grad(part, function, *args)
+                # hides the probe's operations from a TorchDispatchMode of the user's, such as a FLOP counter
+                with _disable_current_modes():
+                    return self._without_grad(part, function, *args)
         finally:
-            self._local.inside = False
+            local.inside = False
             self.own_s += _clock() - began
+
+    def _without_grad(self, part: str, function: Callable[..., _R], *args: Any) -> _R | None:
+        if not _is_grad_enabled():
+            return self._try(part, function, *args)
+        _set_grad_enabled(False)  # by hand: `torch.no_grad` takes longer than many a callback
+        try:
+            return self._try(part, function, *args)
+        finally:
+            _set_grad_enabled(True)
 
     def _try(self, part: str, function: Callable[..., _R], *args: Any) -> _R | None:
         try:
@@ -85,15 +102,6 @@ class Guard:
                     self._fail(part, error)
 
         return listen
-
-
-def _without_dispatch_modes() -> AbstractContextManager[Any]:
-    """Hide the probe's operations from a TorchDispatchMode of the user's, such as a FLOP counter."""
-    if not torch._C._len_torch_dispatch_stack():
-        return nullcontext()
-    stack = ExitStack()
-    stack.enter_context(_disable_current_modes())
-    return stack
 
 
 def _where(error: BaseException) -> str:

@@ -20,6 +20,7 @@ from whygrad.probe.clipping import patch_clipping
 from whygrad.probe.closures import Arguments, closure_of, with_closure
 from whygrad.probe.iterators import patch_iterators
 from whygrad.probe.loop_patches import patch_clears, patch_schedulers
+from whygrad.probe.pass_kinds import is_aside
 from whygrad.probe.patches import Patches, observed
 from whygrad.probe.replicas import patch_replicas
 from whygrad.probe.scaling import patch_scaler
@@ -91,19 +92,26 @@ def _patch_autograd(session: Session, patches: Patches) -> None:
         return _tensors(args[0] if args else kwargs.get("tensors", kwargs.get("outputs"))) or ()
 
     def before(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        session.outputs.passes.begin(aside=False)
         session.training.before_backward(roots_of(args, kwargs), _tensors(kwargs.get("inputs")))
 
     def after(args: tuple[Any, ...], kwargs: dict[str, Any], _result: Any) -> None:
+        session.outputs.passes.end()
         session.training.after_backward(_here(session), roots_of(args, kwargs))
 
     patches.observe(torch.autograd, "backward", wrap("backward", before), wrap("backward", after))
 
+    def is_parameter(tensor: torch.Tensor) -> bool:
+        return isinstance(tensor, nn.Parameter) or session.parameters.get(tensor) is not None
+
     def before_grad(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        asked = args[1] if len(args) > 1 else kwargs.get("inputs")
-        session.tracer.note_backward(roots_of(args, kwargs), _tensors(asked), returns=True)
+        asked = _tensors(args[1] if len(args) > 1 else kwargs.get("inputs"))
+        session.outputs.passes.begin(aside=is_aside(asked, is_parameter))
+        session.tracer.note_backward(roots_of(args, kwargs), asked, returns=True)
 
     def count_grad_call(args: tuple[Any, ...], kwargs: dict[str, Any], _result: Any) -> None:
         training = session.training
+        session.outputs.passes.end()
         training.grad_calls += 1
         session.journal.note_pass(roots_of(args, kwargs), _here(session), training.steps, walk=session.tracer.active)
 

@@ -32,7 +32,7 @@ _PASSING_SHAPE = ("unsqueeze", "squeeze", "view", "reshape", "flatten", "permute
 
 @dataclass(slots=True, eq=False)
 class Line:
-    """One operation of one line, and what it gave so far."""
+    """One operation of one line that gives tensors of one kind, and what it gave so far."""
 
     site: Site
     operation: str
@@ -55,7 +55,7 @@ class Lineage:
 
     def __init__(self) -> None:
         self._tensors: TensorTable[Line] = TensorTable()
-        self._lines: dict[tuple[Site, str], Line] = {}
+        self._lines: dict[tuple[Site, str, torch.dtype, torch.Size], Line] = {}
 
     def listen(
         self, _func: Callable[..., Any], operation: Operation, call: Call, here: Callable[[], Site | None]
@@ -68,7 +68,7 @@ class Lineage:
         site = here() if made else None
         if site is None:
             return
-        line = self._line(site, operation.name)
+        line = self._line(site, operation.name, made[0])
         if line is None:
             return
         taken: list[torch.Tensor] = []
@@ -108,10 +108,11 @@ class Lineage:
             line = further[0]
         return None if line is None else _place(line)
 
-    def _line(self, site: Site, operation: str) -> Line | None:
-        line = self._lines.get((site, operation))
+    def _line(self, site: Site, operation: str, made: torch.Tensor) -> Line | None:
+        key = (site, operation, made.dtype, made.shape[1:])  # a loader stacks inputs and targets on one line
+        line = self._lines.get(key)
         if line is None and len(self._lines) < MAX_LINES:
-            line = self._lines[site, operation] = Line(site, operation)
+            line = self._lines[key] = Line(site, operation)
         return line
 
 

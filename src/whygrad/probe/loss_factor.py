@@ -30,7 +30,7 @@ _NONE = Factor(1.0, False)
 
 
 def loss_factor(root: torch.Tensor) -> Factor:
-    """Return the constants that a loss was multiplied by or divided by; of a sum, those of its largest mean."""
+    """Return the constants that a loss was multiplied by or divided by; of a sum, those of its main term."""
     return _factor(root.grad_fn, 1.0, _DEPTH)
 
 
@@ -42,8 +42,7 @@ def _factor(node: Any, constant: float, depth: int) -> Factor:
     if name == "Mean" or getattr(node, "_saved_reduction", None) == _MEAN:
         return Factor(constant, True)
     if name in ("Add", "Sub") and children:
-        terms = [_factor(child, constant, depth - 1) for child in children]
-        return max(terms, key=lambda term: (term.mean, abs(term.constant)))
+        return max((_factor(child, constant, depth - 1) for child in children), key=_importance)
     if len(children) == 1 and name in ("Mul", "Div"):
         other = _constant(node)
         if other:
@@ -51,6 +50,12 @@ def _factor(node: Any, constant: float, depth: int) -> Factor:
     elif len(children) == 1 and (name in _SAME or (name == "Sum" and not node._saved_self_sym_sizes)):
         return _factor(children[0], constant, depth - 1)
     return Factor(constant, False)
+
+
+def _importance(term: Factor) -> tuple[bool, bool, float]:
+    """Return by what the main term of a sum is told: it is a mean, and weighted by 1 rather than by 10 or 0.01."""
+    size = abs(term.constant)
+    return term.mean, size <= 1, size if size <= 1 else -size
 
 
 def _constant(node: Any) -> float | None:

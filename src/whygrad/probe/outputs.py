@@ -23,6 +23,7 @@ from whygrad.model import Module, Output, Role
 from whygrad.probe.guard import Guard
 from whygrad.probe.modes import has_modes, is_fresh
 from whygrad.probe.modules import ModuleRegistry, NamedModule
+from whygrad.probe.pass_kinds import PassKinds
 from whygrad.probe.patches import drop_own_frame
 from whygrad.probe.source import Site, place_or_none
 from whygrad.probe.tracebacks import clean_traceback
@@ -101,6 +102,7 @@ class OutputRecorder:
     """Watches module calls while switched on."""
 
     def __init__(self, registry: ModuleRegistry, guard: Guard) -> None:
+        self.passes = PassKinds()  # what runs while the hooks on outputs fire
         self.forwards = 0  # calls of root modules with grad enabled
         self.on_forward: Callable[[], None] = lambda: None  # called at each of them; set by the session
         self.on_arguments: Callable[[nn.Module, tuple[Any, ...], dict[str, Any]], None] | None = None
@@ -252,7 +254,7 @@ class OutputRecorder:
         # The hook lives as long as the graph: it must hold no tensor.
         def measure(gradients: tuple[torch.Tensor | None, ...]) -> None:
             gradient = gradients[number]
-            if gradient is None or window is not self._window or not is_supported(gradient):
+            if gradient is None or window is not self._window or self.passes.aside or not is_supported(gradient):
                 return
             output.gradient_calls += 1
             if output.id in window.views:

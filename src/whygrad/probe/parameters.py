@@ -162,6 +162,7 @@ class ParameterTable:
         self._alive: list[Tracked] = []
         self._count = 0
         self._births: dict[int, Birth] = {}
+        self.links = 0  # times that a tensor was found to be held by one optimizer more
 
     def __iter__(self) -> Iterator[Tracked]:
         return iter(self._all)
@@ -169,6 +170,10 @@ class ParameterTable:
     def alive(self) -> Iterator[Tracked]:
         """Yield the entries whose tensor may still exist."""
         return iter(self._alive)
+
+    def state(self) -> tuple[int, int]:
+        """Return what is another when the table holds other tensors, or optimizers hold others of them."""
+        return self._count, self.links
 
     def retire(self) -> None:
         """Leave out the entries whose tensor is gone: programs build models again and again.

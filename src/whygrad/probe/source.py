@@ -53,14 +53,16 @@ class UserCode:
         self._script = path
         folder = os.path.dirname(path) + os.sep
         self._home = folder if path and folder.startswith(_LIBRARIES) and not folder.startswith(_TORCH) else None
-        self._known: dict[CodeType, bool] = {}
+        self._known: dict[
+            int, tuple[CodeType, bool]
+        ] = {}  # by id, which is quick to hash
 
     def owns(self, code: CodeType) -> bool:
         """Return whether a code object belongs to the user's program."""
-        known = self._known.get(code)
+        known = self._known.get(id(code))
         if known is None:
-            known = self._known[code] = self._is_user(code.co_filename)
-        return known
+            known = self._known[id(code)] = code, self._is_user(code.co_filename)
+        return known[1]
 
     def _is_user(self, file: str) -> bool:
         if file.startswith("<"):  # `-c`, a notebook's cell; generated code of libraries is also called <...>

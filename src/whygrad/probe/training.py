@@ -13,17 +13,17 @@ import torch
 from whygrad.model import Role, Step
 from whygrad.probe import loop_events
 from whygrad.probe.budget import Budget
+from whygrad.probe.counting import Counts
 from whygrad.probe.events import place_as_dict
 from whygrad.probe.facts import merge_uses, resolve
 from whygrad.probe.gradient_hooks import note_hooks
 from whygrad.probe.graph import reached_leaves
-from whygrad.probe.modules import holder_name
 from whygrad.probe.optimizers import TrackedOptimizer, held_tensors, is_within_own_step, learning_rates
-from whygrad.probe.outputs import version_of
 from whygrad.probe.parameters import Tracked
 from whygrad.probe.paths import merge_paths, note_lost_terms
 from whygrad.probe.recording import measured
 from whygrad.probe.source import Site, place_or_none
+from whygrad.probe.variables import variable_name
 from whygrad.stats.kernel import is_supported, sample_view
 
 if TYPE_CHECKING:
@@ -51,6 +51,7 @@ class Training:
         self.grad_calls = 0
         self.recording = True
         self.compiled = False
+        self.counts = Counts(session.parameters)
         self._session = session
         self._budget = budget
         self._loss: float | None = None
@@ -167,10 +168,10 @@ class Training:
         if isinstance(leaf, torch.nn.Parameter):
             resolve(self._session, judge_stale=True)
             found = self._session.parameters.get(leaf)
-            return found or self._session.parameters.add_loose(leaf, holder_name(leaf, self._session.user) or "")
+            return found or self._session.parameters.add_loose(leaf, variable_name(leaf, self._session.user))
         if birth.passes < 2 and len(self._session.optimizers):  # an input that requires grad lives for one pass
             return None
-        return self._session.parameters.add_loose(leaf, holder_name(leaf, self._session.user) or "")
+        return self._session.parameters.add_loose(leaf, variable_name(leaf, self._session.user))
 
     def after_backward(self, site: Site | None, roots: tuple[torch.Tensor, ...]) -> None:
         """Count a backward pass; where there is no optimizer, it is a step."""
@@ -261,14 +262,14 @@ class Training:
     def _read(self, optimizer: torch.optim.Optimizer, tracked: TrackedOptimizer) -> None:
         held = held_tensors(optimizer)
         tracked.parameters = len(held)
-        known = [self._session.parameters.get(tensor) for tensor in held]
-        nameless = any(entry is None or entry.is_nameless for entry in known)
-        if nameless or self.steps < 2 or _is_power_of_two(self.steps):
+        known = self.counts.known(tracked.id, held)
+        if known is None or self.steps < 2 or _is_power_of_two(self.steps):
+            known = None
             self._link(held, tracked)
             resolve(self._session, judge_stale=True)
             self._session.copies.link()
             self._session.guard.run("gradient hooks", note_hooks, self._session)
-        self._count(held)
+        self._count(held, tracked, known)
         if self.recording:
             chosen = measured(self._session.parameters.alive(), tracked)
             self._session.recorder.gradients(self.steps, chosen)
@@ -281,8 +282,11 @@ class Training:
     def _link(self, held: list[torch.Tensor], tracked: TrackedOptimizer) -> None:
         for tensor in held:
             entry = self._session.parameters.add(tensor)
+            if not entry.attribute and entry.is_nameless:
+                entry.attribute = variable_name(tensor, self._session.user)
             if tracked.id not in entry.optimizers:
                 entry.optimizers = [*entry.optimizers[-MAX_HOLDERS:], tracked.id]
+                self._session.parameters.links += 1
         optimizer = tracked.ref()
         if optimizer is not None:
             self._session.groups.note_members(optimizer, tracked, self._number)
@@ -291,30 +295,15 @@ class Training:
         entry = self._session.parameters.get(tensor)
         return None if entry is None else entry.id
 
-    def _count(self, held: list[torch.Tensor]) -> None:
-        ids = {id(tensor) for tensor in held}
-        for entry in self._session.parameters.alive():
-            tensor = entry.ref()
-            if tensor is None or (id(tensor) not in ids and entry.optimizers):
-                continue
-            entry.steps += 1
-            entry.requires_grad = tensor.requires_grad
-            entry.frozen_steps += not tensor.requires_grad
-            if tensor.grad is not None:
-                entry.gradient_steps += 1
-                entry.last_gradient_step = self.steps
-                if entry.first_gradient_step is None:
-                    entry.first_gradient_step = self.steps
-            elif entry.gradient_steps and not entry.lost:
-                entry.lost = True
-                self._retrace = RETRACED_STEPS
-            version = version_of(tensor)
-            entry.changed_outside += entry.version is not None and version != entry.version
-            entry.version = version
+    def _count(
+        self, held: list[torch.Tensor], tracked: TrackedOptimizer | None, known: list[torch.Tensor] | None = None
+    ) -> None:
+        if self.counts.count(-1 if tracked is None else tracked.id, self.steps, held, known):
+            self._retrace = RETRACED_STEPS
 
     def _step(self, optimizer: torch.optim.Optimizer | None, tracked: TrackedOptimizer | None) -> None:
         if tracked is None:
-            self._count([])
+            self._count([], None)
             if self.recording:
                 self._session.recorder.updates(self.steps - 1)
                 self._session.recorder.gradients(self.steps, measured(self._session.parameters.alive(), None))
@@ -324,10 +313,7 @@ class Training:
             self._session.recorder.updates(self.steps)
         if optimizer is not None and tracked is not None:
             self._session.guard.run("replicas", self._session.replicas.note_step, optimizer, tracked)
-            for tensor in held_tensors(optimizer):
-                entry = self._session.parameters.get(tensor)
-                if entry is not None:
-                    entry.version = version_of(tensor)
+            self.counts.note_step(tracked.id, held_tensors(optimizer))
         rows = self._session.outputs.close_window()
         if self.recording:
             self._session.recorder.outputs(self.steps, rows)

@@ -17,7 +17,8 @@ are float16 though the weights are not.
 The zeros and the largest element of the gradients of float16 parameters, and of module outputs in float16, at all
 recorded steps. A tensor is reported if at least half of all elements of its gradient were 0, and no element ever
 reached 6.1e-5, the end of full precision: zeros by a ReLU or a mask leave the other elements their size. At least five
-steps must have been recorded, with some element above 0 in one of them or in a later layer.
+steps must have been recorded, and some float16 gradient must lie between 0 and that end: where all are 0, something
+else is the cause.
 
 bfloat16 has the range of float32, and is none of this rule's business.
 
@@ -32,7 +33,7 @@ model = nn.Sequential(nn.Linear(8, 16), nn.Tanh(), nn.Linear(16, 1)).half()
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)  # fp16-underflow
 for _ in range(8):
     x = torch.randn(32, 8).half()
-    loss = 1e-5 * (model(x).float() - 1).pow(2).mean()
+    loss = 1e-6 * (model(x).float() - 1).pow(2).mean()
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
@@ -50,16 +51,12 @@ from torch import nn
 torch.manual_seed(0)
 model = nn.Sequential(nn.Linear(8, 16), nn.Tanh(), nn.Linear(16, 1))
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-scaler = torch.amp.GradScaler("cpu")
 for _ in range(8):
     x = torch.randn(32, 8)
-    with torch.autocast("cpu", dtype=torch.float16):
-        output = model(x)
-    loss = 1e-5 * (output.float() - 1).pow(2).mean()
+    loss = 1e-6 * (model(x).float() - 1).pow(2).mean()
     optimizer.zero_grad()
-    scaler.scale(loss).backward()
-    scaler.step(optimizer)
-    scaler.update()
+    loss.backward()
+    optimizer.step()
 ```
 
 ## When it is fine
@@ -98,21 +95,21 @@ _NORMAL = 2.0**-14  # the smallest float16 in full precision
 )
 def check(evidence: Evidence) -> Iterator[Finding]:
     """Yield one finding for all parameters whose gradients are lost."""
-    lost = {p.id: total for p in evidence.parameters_in_order if (total := _lost(evidence, p)) is not None}
-    alive = any(total.statistics.max_abs > 0 for total in lost.values())
-    if lost and alive:
-        yield _finding(evidence, [p for p in evidence.parameters_in_order if p.id in lost], lost)
+    taught = [p for p in evidence.parameters_in_order if len(p.shape) > 1 and is_taught(evidence, p)]
+    totals = {p.id: _of_half(evidence, p) for p in taught}
+    lost = {key: found[0] for key, each in totals.items() if (found := [total for total in each if _is_lost(total)])}
+    faint = any(0 < total.statistics.max_abs < _NORMAL for each in totals.values() for total in each)
+    if lost and faint:
+        yield _finding(evidence, [p for p in taught if p.id in lost], lost)
 
 
-def _lost(evidence: Evidence, parameter: Parameter) -> Total | None:
-    """Return the totals of the float16 gradient that a parameter is computed from, if most of it is lost."""
-    if not is_taught(evidence, parameter) or len(parameter.shape) < 2:
-        return None
+def _of_half(evidence: Evidence, parameter: Parameter) -> list[Total]:
+    """Return the totals of the float16 gradients that a parameter's own is computed from, and of its own."""
     halves = [o.id for o in outputs_by(evidence, holder(evidence, parameter)) if o.dtype == "float16"]
     totals = [evidence.total(Role.OUTPUT_GRADIENT, number) for number in halves]
     if parameter.dtype == "float16":
         totals.append(evidence.total(Role.GRADIENT, parameter.id))
-    return next((total for total in totals if total is not None and _is_lost(total)), None)
+    return [total for total in totals if total is not None]
 
 
 def _is_lost(total: Total) -> bool:

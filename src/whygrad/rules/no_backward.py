@@ -99,13 +99,12 @@ def check(evidence: Evidence) -> Iterator[Finding]:
         if optimizer.steps >= _MIN_STEPS:
             if not _moves(evidence, optimizer):
                 yield _finding(evidence, optimizer)
-        elif _is_idle_training(evidence, optimizer):
+        elif not evidence.info.grad_calls and _is_idle_training(evidence, optimizer):
             yield _finding(evidence, optimizer)
 
 
 def _has_gradients(evidence: Evidence) -> bool:
-    info = evidence.info
-    return bool(info.backwards or info.grad_calls or any(p.gradient_steps for p in evidence.parameters))
+    return bool(evidence.info.backwards or any(p.gradient_steps for p in evidence.parameters))
 
 
 def _moves(evidence: Evidence, optimizer: Optimizer) -> bool:
@@ -118,17 +117,24 @@ def _is_idle_training(evidence: Evidence, optimizer: Optimizer) -> bool:
 
 
 def _finding(evidence: Evidence, optimizer: Optimizer) -> Finding:
+    calls = evidence.info.grad_calls
+    lost = "; `autograd.grad` returns gradients and leaves `.grad` alone" if calls else ""
     done = f"stepped {counted(optimizer.steps, 'time')}" if optimizer.steps else "never stepped"
     return Finding(
         rule=_SLUG,
         severity=Severity.ERROR,
         tensors=names(held_by(evidence, optimizer)),
         place=optimizer.stepped_at or optimizer.made_at,
-        message=f"`{optimizer.name}` {done}, and backward was never called: no parameter had a gradient",
-        fix="Call `loss.backward()` before `step()`",
+        message=f"`{optimizer.name}` {done}, and backward was never called: no parameter had a gradient{lost}",
+        fix=(
+            "Put what it returns into `.grad` of the parameters, or call `loss.backward()` instead"
+            if calls
+            else "Call `loss.backward()` before `step()`"
+        ),
         evidence={
             "steps": optimizer.steps,
             "backward_passes": 0,
+            "grad_calls": calls,
             "forward_passes": evidence.info.forwards,
             "zero_grads": optimizer.zero_grads,
         },

@@ -15,13 +15,13 @@ with respect to the logit is the error itself), a squared error does not.
 ## What it measures
 
 In recorded steps, for every sigmoid, tanh and softmax at the end of a module, or applied to what a module returned: the
-mean slope at its values, against the steepest one. Below 0.05 it counts as saturated. That alone is no fault: the
+mean slope at its values, against the steepest one. That a function is flat alone is no fault: the
 gates of a trained LSTM, the attention of a trained transformer and the probabilities of a solved task are flat too.
 Therefore the loss of the steps must stand still as well (in the last quarter at least 0.9 of what it was in the first),
 over at least ten recorded steps, in the median of the later half of the looks, and one of these must hold:
 
-- it was saturated from the first looks on, and parameters lie before it: it started that way;
-- it is the last thing that a model computes, and the gradient in front of it, times the value there (both as L2 norms),
+- the slope was below 0.05 from the first looks on, and parameters lie before it: it started that way;
+- the slope is below 0.1, it is the last thing that a model computes, and the gradient in front of it, times the value there (both as L2 norms),
   is below 0.2 of the loss: moving the values by their own size would not change the loss. With cross-entropy, or where
   the task is solved, that is about the value itself, 5 to 10.
 
@@ -34,12 +34,12 @@ import torch
 from torch import nn
 
 torch.manual_seed(0)
-model = nn.Sequential(nn.Linear(8, 32), nn.Tanh(), nn.Linear(32, 2))  # saturated-activation
-nn.init.normal_(model[0].weight, std=100.0)
-optimizer = torch.optim.SGD(model[0].parameters(), lr=0.1)
+model = nn.Sequential(nn.Linear(8, 16), nn.Tanh(), nn.Linear(16, 1), nn.Sigmoid())  # saturated-activation
+nn.init.constant_(model[2].bias, 10.0)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 for _ in range(40):
     x = torch.randn(64, 8)
-    loss = nn.functional.cross_entropy(model(x), (x[:, 0] > 0).long())
+    loss = (model(x).squeeze(1) - (x[:, 0] > 0).float()).pow(2).mean()
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
@@ -55,11 +55,11 @@ import torch
 from torch import nn
 
 torch.manual_seed(0)
-model = nn.Sequential(nn.Linear(8, 32), nn.Tanh(), nn.Linear(32, 2))
-optimizer = torch.optim.SGD(model[0].parameters(), lr=0.1)
+model = nn.Sequential(nn.Linear(8, 16), nn.Tanh(), nn.Linear(16, 1), nn.Sigmoid())
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 for _ in range(40):
     x = torch.randn(64, 8)
-    loss = nn.functional.cross_entropy(model(x), (x[:, 0] > 0).long())
+    loss = (model(x).squeeze(1) - (x[:, 0] > 0).float()).pow(2).mean()
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
@@ -90,6 +90,7 @@ _SLUG = "saturated-activation"
 _MIN_LOOKS = 10
 _FEWEST_LOOKS = 4  # of a program that steps one optimizer more often than another
 _FLAT = 0.05  # of the steepest slope
+_NEARLY_FLAT = 0.1
 _FIRST_LOOKS = 3
 _STILL = 0.9  # of the loss at the start
 _IDLE = 0.2  # of the loss
@@ -148,7 +149,7 @@ def _series(activation: Activation, output: Output | None, losses: dict[int, flo
     if output is None or len(both) < fewest:
         return None
     series = _Series(activation, output, tuple(s for s, _ in both), tuple(slope for _, slope in both))
-    return series if series.late < _FLAT else None
+    return series if series.late < _NEARLY_FLAT else None
 
 
 def _stopped(evidence: Evidence, optimizer: Optimizer, series: _Series, losses: dict[int, float]) -> list[Parameter]:
@@ -158,7 +159,7 @@ def _stopped(evidence: Evidence, optimizer: Optimizer, series: _Series, losses: 
     order = None if module is None else module.order
     root = "" if module is None else module.root
     before = [p for p in held if p.root != root or p.order is None or order is None or p.order <= order]
-    if series.starts_flat:
+    if series.starts_flat and series.late < _FLAT:
         return before
     return before if _is_last(evidence, series.output, root) and _is_idle(evidence, series, losses) else []
 

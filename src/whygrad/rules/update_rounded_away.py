@@ -55,8 +55,7 @@ model = nn.Sequential(nn.Linear(4, 8), nn.LayerNorm(8), nn.Linear(8, 1))
 optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, weight_decay=0.0)
 for _ in range(30):
     x = torch.randn(16, 4)
-    with torch.autocast("cpu", dtype=torch.bfloat16):
-        loss = (model(x) - 1).float().pow(2).mean()
+    loss = (model(x) - 1).float().pow(2).mean()
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()

@@ -111,6 +111,7 @@ _SLUG = "zero-gradient"
 _MIN_STEPS = 5
 _ROUNDING = 1e-4  # of the gradient one module further, at each step
 _ROUNDING_MEDIAN = 1e-5
+_SATURATED = 0.05  # of the steepest slope
 _FLAT = 10.0  # a sigmoid or tanh of less has a slope above 1e-5
 
 
@@ -246,6 +247,11 @@ def _cancelled(evidence: Evidence, model: Sequence[Parameter]) -> Iterator[Findi
         before, after = outputs[:position], outputs[position]
         largest = evidence.total(Role.OUTPUT, before[-1].id)
         if not _is_rounding(ratios) or largest is None or largest.statistics.max_abs > _FLAT:
+            continue
+        if any(
+            activation.output == after.id and median(activation.slopes) < _SATURATED
+            for activation in evidence.activations
+        ):
             continue
         known = {evidence.module_by_id[output.module].order for output in before}
         hit = [parameter for parameter in model if parameter.order in known]

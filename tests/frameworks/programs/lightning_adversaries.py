@@ -19,7 +19,7 @@ class Adversaries(L.LightningModule):
         self.generator = nn.Sequential(nn.Linear(3, 16), nn.LeakyReLU(0.2), nn.Linear(16, 6))
         self.discriminator = nn.Sequential(nn.Linear(6, 16), nn.LeakyReLU(0.2), nn.Linear(16, 1))
 
-    def training_step(self, batch, index):
+    def training_step(self, batch, _index):
         of_generator, of_discriminator = self.optimizers()
         real, fake = batch[0], self.generator(torch.randn(len(batch[0]), 3))
 

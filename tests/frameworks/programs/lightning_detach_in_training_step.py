@@ -18,7 +18,7 @@ class Regressor(L.LightningModule):
         self.body = nn.Sequential(nn.Linear(6, 16), nn.ReLU())
         self.head = nn.Linear(16, 1)
 
-    def training_step(self, batch, index):
+    def training_step(self, batch, _index):
         x, y = batch
         features = self.body(x).detach()  # detached
         return (self.head(features).squeeze(1) - y).pow(2).mean()

@@ -18,7 +18,7 @@ class Regressor(L.LightningModule):
         self.layers = [nn.Linear(6, 6), nn.Linear(6, 6)]  # unregistered-parameter
         self.head = nn.Linear(6, 1)
 
-    def training_step(self, batch, index):
+    def training_step(self, batch, _index):
         x, y = batch
         for layer in self.layers:
             x = torch.tanh(layer(x))

@@ -17,7 +17,7 @@ class Regressor(L.LightningModule):
         super().__init__()
         self.body = nn.Linear(6, 1)
 
-    def training_step(self, batch, index):
+    def training_step(self, batch, _index):
         x, y = batch
         loss = (self.body(x).squeeze(1) - y).pow(2).mean()
         return {"loss": torch.tensor(loss.item())}  # detached

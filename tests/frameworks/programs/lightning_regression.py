@@ -21,13 +21,13 @@ class Regressor(L.LightningModule):
     def forward(self, x):
         return self.head(self.body(x)).squeeze(1)
 
-    def training_step(self, batch, index):
+    def training_step(self, batch, _index):
         x, y = batch
         loss = (self(x) - y).pow(2).mean()
         self.log("loss", loss)
         return loss
 
-    def validation_step(self, batch, index):
+    def validation_step(self, batch, _index):
         x, y = batch
         self.log("validation", (self(x) - y).abs().mean())
 

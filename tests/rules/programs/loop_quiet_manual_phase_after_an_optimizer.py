@@ -5,7 +5,6 @@ from torch import nn
 
 torch.manual_seed(33)
 model = nn.Linear(4, 1)
-scale = torch.ones(1, requires_grad=True)
 warm_up = torch.optim.Adam(model.parameters(), lr=1e-2)
 for number in range(30):
     x = torch.randn(16, 4)

@@ -1,3 +1,4 @@
+# no_sync on all but the last micro-batch, dropout and BatchNorm with statistics of each rank's own.
 # torchrun --nproc-per-node=2 train.py
 # truth: quiet
 from contextlib import nullcontext
@@ -5,12 +6,12 @@ from contextlib import nullcontext
 import torch
 import torch.distributed as dist
 from torch import nn
-from torch.nn.parallel import DistributedDataParallel as DDP
+from torch.nn.parallel import DistributedDataParallel
 
 dist.init_process_group("gloo")
 torch.manual_seed(8)
 net = nn.Sequential(nn.Linear(6, 16), nn.BatchNorm1d(16), nn.ReLU(), nn.Dropout(0.2), nn.Linear(16, 2))
-model = DDP(net, broadcast_buffers=False)
+model = DistributedDataParallel(net, broadcast_buffers=False)
 optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
 torch.manual_seed(50 + dist.get_rank())
 

@@ -1,20 +1,21 @@
+# Two wrapped models that take turns, one of them called past its wrapper where it only passes gradients on.
 # torchrun --nproc-per-node=2 train.py
 # truth: quiet
 import torch
 import torch.distributed as dist
 import torch.nn.functional as F
 from torch import nn
-from torch.nn.parallel import DistributedDataParallel as DDP
+from torch.nn.parallel import DistributedDataParallel
 
 dist.init_process_group("gloo")
 torch.manual_seed(12)
-maker = DDP(nn.Sequential(nn.Linear(3, 8), nn.LeakyReLU(0.2), nn.Linear(8, 2)))
-judge = DDP(nn.Sequential(nn.Linear(2, 8), nn.LeakyReLU(0.2), nn.Linear(8, 1)))
+maker = DistributedDataParallel(nn.Sequential(nn.Linear(3, 8), nn.LeakyReLU(0.2), nn.Linear(8, 2)))
+judge = DistributedDataParallel(nn.Sequential(nn.Linear(2, 8), nn.LeakyReLU(0.2), nn.Linear(8, 1)))
 of_maker = torch.optim.Adam(maker.parameters(), lr=1e-3)
 of_judge = torch.optim.Adam(judge.parameters(), lr=1e-3)
 torch.manual_seed(dist.get_rank())
 
-for step in range(10):
+for _step in range(10):
     real, fake = torch.randn(16, 2) + 2, maker(torch.randn(16, 3))
     scores = judge(torch.cat([real, fake.detach()]))
     of_judge.zero_grad()

@@ -1,3 +1,4 @@
+# Gradients averaged by hand, from weights that were never made equal.
 # torchrun --nproc-per-node=2 train.py
 # truth: rank-divergence error 0.weight 2.bias
 import torch

@@ -1,9 +1,10 @@
+# A branch that stops being used after four steps.
 # torchrun --nproc-per-node=2 train.py
 # truth: ddp-unused-parameter error second.weight
 import torch
 import torch.distributed as dist
 from torch import nn
-from torch.nn.parallel import DistributedDataParallel as DDP
+from torch.nn.parallel import DistributedDataParallel
 
 
 class Experts(nn.Module):
@@ -17,7 +18,7 @@ class Experts(nn.Module):
 
 dist.init_process_group("gloo")
 torch.manual_seed(6)
-model = DDP(Experts())  # ddp-unused-parameter
+model = DistributedDataParallel(Experts())  # ddp-unused-parameter
 optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
 
 for step in range(10):

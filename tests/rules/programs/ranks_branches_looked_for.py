@@ -1,9 +1,10 @@
+# Heads by turns, with find_unused_parameters, and an average of the weights on rank 0.
 # torchrun --nproc-per-node=2 train.py
 # truth: quiet
 import torch
 import torch.distributed as dist
 from torch import nn
-from torch.nn.parallel import DistributedDataParallel as DDP
+from torch.nn.parallel import DistributedDataParallel
 
 
 class Tasks(nn.Module):
@@ -18,7 +19,7 @@ class Tasks(nn.Module):
 
 dist.init_process_group("gloo")
 torch.manual_seed(13)
-model = DDP(Tasks(), find_unused_parameters=True)
+model = DistributedDataParallel(Tasks(), find_unused_parameters=True)
 optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
 torch.manual_seed(dist.get_rank())
 averaged = {name: p.detach().clone() for name, p in model.named_parameters()} if dist.get_rank() == 0 else {}

@@ -1,13 +1,14 @@
+# Local SGD: the ranks part for five steps, then average their weights.
 # torchrun --nproc-per-node=2 train.py
 # truth: quiet
 import torch
 import torch.distributed as dist
 from torch import nn
-from torch.nn.parallel import DistributedDataParallel as DDP
+from torch.nn.parallel import DistributedDataParallel
 
 dist.init_process_group("gloo")
 torch.manual_seed(9)
-model = DDP(nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 1)))
+model = DistributedDataParallel(nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 1)))
 optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
 torch.manual_seed(dist.get_rank())
 

@@ -1,9 +1,10 @@
+# The loss is a method of the model that the wrapper wraps.
 # torchrun --nproc-per-node=2 train.py
 # truth: ddp-bypassed error encode.weight decode.weight
 import torch
 import torch.distributed as dist
 from torch import nn
-from torch.nn.parallel import DistributedDataParallel as DDP
+from torch.nn.parallel import DistributedDataParallel
 
 
 class Compressor(nn.Module):
@@ -20,7 +21,7 @@ class Compressor(nn.Module):
 
 class Fitting:
     def __init__(self, model):
-        self.model = DDP(model)
+        self.model = DistributedDataParallel(model)
         self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.05, momentum=0.9)
 
     def run(self, batches):

@@ -1,3 +1,4 @@
+# Two stages of a pipeline, and a further model on rank 0 only.
 # torchrun --nproc-per-node=2 train.py
 # truth: quiet
 import torch
@@ -15,7 +16,7 @@ if rank == 0:  # a model of its own beside the pipeline
     probe = nn.Linear(4, 1)
     probe_optimizer = torch.optim.Adam(probe.parameters(), lr=0.01)
 
-for step in range(10):
+for _step in range(10):
     optimizer.zero_grad()
     if rank == 0:
         h = stage(torch.randn(16, 4))

@@ -1,9 +1,10 @@
+# A layer initialised anew after the wrapper has made all ranks equal.
 # torchrun --nproc-per-node=2 train.py
 # truth: rank-divergence error out.weight
 import torch
 import torch.distributed as dist
 from torch import nn
-from torch.nn.parallel import DistributedDataParallel as DDP
+from torch.nn.parallel import DistributedDataParallel
 
 
 class Scorer(nn.Module):
@@ -17,11 +18,11 @@ class Scorer(nn.Module):
 
 dist.init_process_group("gloo")
 torch.manual_seed(dist.get_rank())
-model = DDP(Scorer())
+model = DistributedDataParallel(Scorer())
 nn.init.xavier_uniform_(model.module.out.weight)  # rank-divergence
 optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
 
-for step in range(10):
+for _step in range(10):
     x = torch.randn(16, 6)
     loss = (model(x) - x[:, 0]).pow(2).mean()
     optimizer.zero_grad()

@@ -15,6 +15,7 @@ from whygrad.probe.dataflow.nodes import Node, Pass
 from whygrad.probe.dataflow.operations import Effect, Operation
 from whygrad.probe.dataflow.passes import delivers
 from whygrad.probe.dataflow.result import Cut, PathEnd
+from whygrad.probe.dataflow.slices import steers
 from whygrad.probe.dataflow.spots import NOWHERE, Spot
 from whygrad.probe.dataflow.targets import is_target
 from whygrad.probe.dataflow.terms import lost_terms
@@ -169,6 +170,11 @@ class Explanation:
         reached = ancestors(nodes, lambda n: users.get(n, ()))
         ends = [n for n in reached if not users.get(n) and n not in nodes]
         computed = [n for n in ends if n.operation.effect not in _LOOKED_AT]
+        steering = () if computed else [n for n in ends if n.spot.site is not None and steers(n.spot.site)]
+        if steering:  # the loss depends on it by the way the program takes
+            flow = Flow(steering)
+            cuts = [replace(cut, inferred=True) for cut in self._describe(flow.stops(nodes, connects), flow)]
+            return PathEnd(PathKind.CUT, tuple(cuts))
         last = max(computed or ends, key=lambda n: n.number, default=None)
         if last is None or not self._is_used(tensor, ends):
             return PathEnd(PathKind.UNUSED)

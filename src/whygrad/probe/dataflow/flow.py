@@ -10,6 +10,7 @@ from whygrad.probe.dataflow.nodes import Node
 
 Links = Mapping[Node, tuple[Node, ...]]  # node -> further nodes that its value came from
 NO_LINKS: Links = {}
+_DRAWING = frozenset(("multinomial", "bernoulli", "poisson", "normal"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +73,9 @@ class Flow:
         """Return the first edges on each way from `start` to a root that `passes(parent, node)` denies.
 
         The one on the shortest way to a root comes first: a state that is carried on from one batch to the next, cut
-        on purpose, makes a long one. Those that lead through the value of another parameter come last.
+        on purpose, makes a long one. Those that lead through the value of another parameter come later, then those
+        where a sample is drawn, which may be for a policy's gradient, and last those that lead on to a second stop
+        only, past which the gradient would not get either.
         """
         distance = dict.fromkeys((node for node in start if node in self.reaching), 0)
         todo = deque(distance)
@@ -88,13 +91,16 @@ class Flow:
                 elif node not in distance:
                     distance[node] = distance[parent] + 1
                     todo.append(node)
-        real = (stop for stop in blocked if stop.node not in distance and not _is_inner(stop.node, distance))
-        return sorted(real, key=self._rank)
+        real = [stop for stop in blocked if stop.node not in distance and not _is_inner(stop.node, distance)]
+        # nodes that reach a root other than through a node that has the gradient up to another stop
+        last = ancestors(self._roots, lambda node: () if node in distance else self.sources(node)) if real[1:] else ()
+        return sorted(real, key=lambda stop: (stop.node not in last, self._rank(stop)))
 
-    def _rank(self, stop: Stop) -> tuple[bool, int, int, int]:
+    def _rank(self, stop: Stop) -> tuple[bool, bool, int, int, int]:
         direct = stop.node in self.directly
         ahead = (self.directly if direct else self.reaching)[stop.node]
-        return not direct, stop.distance + ahead, stop.distance, stop.node.number
+        drawn = stop.node.operation.name in _DRAWING
+        return not direct, drawn, stop.distance + ahead, stop.distance, stop.node.number
 
     def _ahead_of(self, start: set[Node]) -> Collection[Node]:
         """Return the nodes on the ways from `start` to a root that do not lead through `start` again.

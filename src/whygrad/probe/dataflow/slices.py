@@ -102,6 +102,20 @@ def escapes(source: Site) -> bool:
 
 
 @functools.lru_cache(maxsize=8192)
+def steers(source: Site) -> bool:
+    """Return whether a value made at `source` may decide which way its function goes: a condition, a loop's count."""
+    tree = syntax_tree(source.code.co_filename)
+    inner = text_span(source)
+    function = _function_of(tree, source.code)[0] if tree is not None else None
+    for node in ast.walk(function) if function is not None else ():
+        test = node.test if isinstance(node, ast.If | ast.While | ast.IfExp) else None
+        deciding = node.iter if isinstance(node, ast.For | ast.comprehension) else test
+        if deciding is not None and (_span(deciding).holds(inner) or _made_by(source.code, _names(deciding), inner)):
+            return True
+    return False
+
+
+@functools.lru_cache(maxsize=8192)
 def names_at(site: Site) -> frozenset[str]:
     """Return the names that the expression at a position uses."""
     scope, target = _scope(site.code), text_span(site)

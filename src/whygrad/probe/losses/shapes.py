@@ -107,8 +107,8 @@ def numel(shape: Shape) -> int:
 def is_scrambled(before: Shape, after: Shape) -> bool:
     """Return whether a reshape has the sizes of one that moves a dimension, which a reshape cannot do.
 
-    [B, C, L] to [B, L, C], [B, C, H, W] to [B, H * W, C], [B, L, D] to [B, H, L, D / H], [T, B, D] to [B, T * D], and so
-    on, with dimensions of sizes that tell them apart.
+    [B, C, L] to [B, L, C], [B, C, H, W] to [B, H * W, C], [B, L, D] to [B, H, L, D / H], [T, B, D] to [B, T * D], and
+    so on, with dimensions of sizes that tell them apart.
     """
     if math.prod(before) != math.prod(after) or not math.prod(before):
         return False
@@ -150,7 +150,7 @@ def _is_merged(old: Shape, new: Shape) -> bool:
 
 
 def _is_class_last(old: Shape, new: Shape) -> bool:
-    """Return whether a middle dimension is to be last, no part of the last one: (A, X, Y) to (A * Y, X)."""
+    """Return whether a middle dimension is to be last, not part of the last: (A, X, Y) to (A * Y, X)."""
     if len(old) < 3 or len(new) != 2:
         return False
     rest = math.prod(old[2:])

@@ -11,8 +11,8 @@ import torch
 from whygrad.model import Place
 from whygrad.probe.journal import Call, storage_key
 from whygrad.probe.postmortem.failure import Failure, Found
-from whygrad.probe.postmortem.statements import short_name, statement_at, written
-from whygrad.probe.postmortem.suspects import only_suspect
+from whygrad.probe.postmortem.statements import is_a, short_name, statement_at, written
+from whygrad.probe.postmortem.suspects import only_module, only_suspect
 from whygrad.probe.saved import Graph, Saved, graph_of, nearest, saved_by
 from whygrad.probe.source import Site, place_or_none
 
@@ -43,12 +43,21 @@ def explain_modified(failure: Failure) -> Found:
     writer = _writer(failure, saved.tensor, told, maker, leaf)
     if writer is None and leaf is None and told.version == told.expected + 1:
         return _suspected(failure, graph, saved, made)
+    module = None if writer is None else _module(failure, writer)
     return Found(
         failure.name(leaf) if leaf is not None else _name(failure, saved.tensor, writer, made),
         "" if writer is None else writer.operation,
         None if made is None else place_or_none(made.site),
-        None if writer is None else place_or_none(writer.site),
+        module or (None if writer is None else place_or_none(writer.site)),
     )
+
+
+def _module(failure: Failure, writer: Call) -> Place | None:
+    """Return the line that made the module whose call wrote its input in place, if a module did and only one can have."""
+    if writer.site is None or written(statement_at(writer.site)) is not None:
+        return None
+    suspect = only_module(failure, writer.operation)
+    return None if suspect is None else suspect.place
 
 
 def _suspected(failure: Failure, graph: Graph, saved: Saved, made: Call | None) -> Found:
@@ -127,7 +136,10 @@ def _name(failure: Failure, tensor: torch.Tensor, writer: Call | None, made: Cal
     storage = storage_key(tensor)
     held = failure.name_where(lambda each: storage != 0 and storage_key(each) == storage)
     target = "" if writer is None or writer.site is None else short_name(written(statement_at(writer.site)))
-    return held or target or failure.made_name(made)
+    name = failure.made_name(made)
+    now = failure.names.get(name)
+    is_another = is_a(now, torch.Tensor) and now.shape != tensor.shape  # a call within the line made it
+    return held or target or ("" if is_another else name)
 
 
 def explain_leaf(failure: Failure) -> Found:

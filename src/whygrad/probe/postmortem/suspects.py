@@ -35,6 +35,12 @@ def only_suspect(failure: Failure, writers: Iterable[Any]) -> Suspect | None:
     return next(iter(found.values())) if len({place for place, _ in found}) == 1 else None
 
 
+def only_module(failure: Failure, operation: str) -> Suspect | None:
+    """Return the only line that made modules which write their input by an operation."""
+    found = {each.place: each for each in _modules(failure, {_kind(operation)})}
+    return next(iter(found.values())) if len(found) == 1 else None
+
+
 def _kind(text: str) -> str:
     """Return what names of a node, a module and a method have in common: "maskedfill"."""
     return re.sub(r"(backward)?\d*$", "", text.lower().replace("_", ""))
