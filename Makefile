@@ -9,7 +9,7 @@ JOBS   ?= 2
 export OMP_NUM_THREADS := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check format docs corpus clean
+.PHONY: help setup demo test check format docs pictures corpus clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 10
@@ -48,6 +48,9 @@ format: $(VENV)/.installed-dev  ## let ruff format and fix what it can
 docs: $(VENV)/.installed-dev  ## regenerate the pages that come from the code
 	$(BIN)/python -m docs.generate
 	$(BIN)/python -m docs.capture
+
+pictures: $(VENV)/.installed-dev  ## make the README's pictures anew (needs chromium)
+	$(BIN)/python -m docs.pictures
 
 corpus: $(VENV)/.installed-dev  ## score whygrad on the corpus, as a table
 	$(BIN)/python tests/corpus/score.py --jobs $(JOBS)

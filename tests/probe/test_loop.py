@@ -309,7 +309,7 @@ def test_iterators_of_parameters_that_were_used_before_are_noted(tmp_path):
         next(begun)
         chain = itertools.chain(model.parameters())
         list(chain)
-        return used, begun, filter(None, fresh), chain
+        return used, begun, filter(torch.is_tensor, fresh), chain
 
     def program():
         model = nn.Linear(3, 1)

@@ -22,14 +22,14 @@ def with_scaler(loop, *, init_scale=1024.0, times=4, enabled=True):
             optimizer.zero_grad()
             loss = (model(X) - 1).square().mean()
             losses.append(loss.item())
-            loop(model, optimizer, scaler, loss)
+            loop(optimizer, scaler, loss)
         program.losses = losses
         return model
 
     return program
 
 
-def usual(model, optimizer, scaler, loss):
+def usual(optimizer, scaler, loss):
     scaler.scale(loss).backward()
     scaler.step(optimizer)
     scaler.update()
@@ -50,7 +50,7 @@ def test_losses_and_gradients_are_shown_unscaled(tmp_path):
 
 
 def test_a_loss_that_is_divided_after_it_was_scaled_is_still_scaled(tmp_path):
-    def loop(model, optimizer, scaler, loss):
+    def loop(optimizer, scaler, loss):
         (scaler.scale(loss) / 2).backward()
         scaler.step(optimizer)
         scaler.update()
@@ -69,10 +69,10 @@ def test_a_scaler_that_is_off_marks_nothing(tmp_path):
 
 
 def test_a_step_that_is_left_out_ends_its_round(tmp_path):
-    def loop(model, optimizer, scaler, loss):
-        usual(model, optimizer, scaler, loss * math.inf if optimizer.state else loss)
+    def loop(optimizer, scaler, loss):
+        usual(optimizer, scaler, loss * math.inf if optimizer.state else loss)
 
-    evidence = watched(tmp_path, with_scaler(lambda *given: loop(*given), init_scale=2.0**127, times=3))
+    evidence = watched(tmp_path, with_scaler(loop, init_scale=2.0**127, times=3))
 
     (optimizer,) = evidence.optimizers
     ends = [h.deed for h in evidence.happenings if h.deed in (Deed.STEP, Deed.SKIP)]
@@ -81,7 +81,7 @@ def test_a_step_that_is_left_out_ends_its_round(tmp_path):
 
 
 def test_a_step_by_hand_on_scaled_gradients_shows_no_unscale(tmp_path):
-    def loop(model, optimizer, scaler, loss):
+    def loop(optimizer, scaler, loss):
         scaler.scale(loss).backward()
         optimizer.step()
 
@@ -99,7 +99,7 @@ def test_a_fused_kernel_unscales_by_itself(tmp_path):
         scaler = torch.amp.GradScaler("cpu", init_scale=1024.0)
         for _ in range(3):
             optimizer.zero_grad()
-            usual(model, optimizer, scaler, model(X).square().mean())
+            usual(optimizer, scaler, model(X).square().mean())
         return model
 
     evidence = watched(tmp_path, program)
@@ -154,7 +154,7 @@ def test_an_iterator_that_was_used_up_is_told_from_an_empty_list(tmp_path):
         optimizer = torch.optim.SGD(once, lr=0.01)
         for _ in range(3):
             model(X).sum().backward()
-            nn.utils.clip_grad_norm_(filter(None, once), 1.0)
+            nn.utils.clip_grad_norm_(filter(torch.is_tensor, once), 1.0)
             nn.utils.clip_grad_norm_([], 1.0)
             optimizer.step()
         return model

@@ -11,7 +11,7 @@ from whygrad.report.states import state
     ("fields", "expected"),
     [
         ({"gradient_steps": 5, "optimizers": (0,)}, "learns"),
-        ({"gradient_steps": 5, "optimizers": ()}, "not in an optimizer"),
+        ({"gradient_steps": 5, "optimizers": ()}, "no optimizer"),
         ({"gradient_steps": 0, "path": PathEnd.CUT}, "cut"),
         ({"gradient_steps": 0, "path": PathEnd.UNUSED}, "unused"),
         ({"gradient_steps": 0}, "no gradient"),

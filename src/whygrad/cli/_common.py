@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import NoReturn
@@ -77,6 +79,19 @@ def page(setting: config.Color) -> Page:
     """Return what stdout can show."""
     color = setting.applies(os.environ, is_terminal=console.is_terminal(sys.stdout))
     return Page(color, console.width(sys.stdout))
+
+
+@contextmanager
+def progress(label: str) -> Iterator[Callable[[Sequence[int]], Iterable[int]]]:
+    """Show a bar on a terminal while sequences are passed through; it appears only where that takes a while."""
+    if not console.is_terminal(sys.stderr):
+        yield iter
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        yield lambda items: bar.track(items, description=label)
 
 
 def write_page(file: Path, text: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from whygrad.cli._common import Parser, open_page, settings, write_page
+from whygrad.cli._common import Parser, open_page, progress, settings, write_page
 from whygrad.run import load
 
 _USAGE = "[options] [RUN]"
@@ -24,7 +24,8 @@ def main(words: list[str]) -> int:
     settings(arguments)
     from whygrad.page.rendering import render  # jinja2 and a Markdown parser: not needed to refuse a command line
 
-    text = render(load(arguments.run))
+    with progress("reading steps") as track:
+        text = render(load(arguments.run), track)
     if arguments.output == "-":
         sys.stdout.write(text)
         return 0

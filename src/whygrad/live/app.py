@@ -20,7 +20,7 @@ from textual.screen import ModalScreen
 from textual.widgets import DataTable, Footer, Input, Static
 
 from whygrad.errors import WhygradError
-from whygrad.live.rows import Order, Row, arranged, loss_line, of, rows
+from whygrad.live.rows import SPARK_STEPS, Order, Row, arranged, loss_line, of, rows
 from whygrad.model import Severity
 from whygrad.report.verdict import verdict_line
 from whygrad.report.writing import printable
@@ -30,6 +30,7 @@ REFRESH_S = 1.0
 _READING_SHARE = 0.2  # of the time that may be spent on reading a large run's file
 _STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "bold yellow", Severity.INFO: "bold cyan"}
 _FINDINGS = 4
+_COLUMNS = (("state", 12), ("|g|", 5), ("update/w", 8), ("gradient over steps", SPARK_STEPS), ("parameter", None))
 
 
 class Detail(ModalScreen[None]):
@@ -103,6 +104,11 @@ class LiveApp(App[None]):
         self._order = Order.WORST
         self._wanted = ""
 
+    @property
+    def is_waiting(self) -> bool:
+        """Return whether nothing of the run has been read yet."""
+        return self._run is None
+
     def compose(self) -> ComposeResult:
         """Lay the parts out from top to bottom."""
         yield Static(f"waiting for {self._source}", id="verdict", markup=False)
@@ -115,7 +121,8 @@ class LiveApp(App[None]):
     def on_mount(self) -> None:
         """Begin to read."""
         table: DataTable[Text] = self.query_one("#table", DataTable)
-        table.add_columns("state", "|g|", "update/w", "gradient", "parameter")
+        for label, width in _COLUMNS:
+            table.add_column(label, width=width)
         table.focus()
         self.refresh_run()
 

@@ -100,11 +100,11 @@ def arranged(given: Sequence[Row], order: Order, wanted: str = "") -> list[Row]:
 
 
 def _badness(row: Row) -> tuple[int, float, int]:
-    if row.size is None:
-        return (2 if row.state == "frozen" else 0, 0.0, row.order)
-    if math.isnan(row.size):
-        return (0, -1.0, row.order)
-    return (1, row.size, row.order)
+    if row.state in ("frozen", "unused"):
+        return (3, 0.0, row.order)
+    if row.size is None or math.isnan(row.size):
+        return (0, 0.0 if row.size is None else -1.0, row.order)
+    return (2 if row.state == "learns" else 1, row.size, row.order)
 
 
 def loss_line(evidence: Evidence, width: int) -> str:

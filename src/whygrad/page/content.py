@@ -10,7 +10,7 @@ from typing import Any
 from whygrad.evidence import Evidence
 from whygrad.model import Cut, Finding, Output, Parameter, Place, Role, Statistics
 from whygrad.page.rulepages import rule_page
-from whygrad.page.series import Grid, grid, histograms, thinned, update_ratios
+from whygrad.page.series import Grid, Track, grid, histograms, thinned, update_ratios
 from whygrad.report.names import group
 from whygrad.report.states import state
 from whygrad.report.verdict import headline
@@ -99,7 +99,7 @@ def facts(run: RunView) -> list[tuple[str, str]]:
     ]
 
 
-def data(run: RunView) -> dict[str, Any]:
+def data(run: RunView, track: Track = iter) -> dict[str, Any]:
     """Return the values that the page's script draws, JSON only."""
     evidence = run.evidence
     parameters = evidence.parameters_in_order
@@ -110,12 +110,12 @@ def data(run: RunView) -> dict[str, Any]:
         "headline": headline(run),
         "parameters": [_parameter(p, evidence) for p in parameters],
         "outputs": [_output(o) for o in outputs],
-        "gradient": _drawn(grid(evidence, Role.GRADIENT, ids, _SIZES)),
-        "weight": _drawn(grid(evidence, Role.WEIGHT, ids, {"rms": lambda s: s.rms})),
-        "update": _drawn(update_ratios(evidence, ids)),
-        "histogram": _drawn(histograms(evidence, ids)),
-        "output": _drawn(grid(evidence, Role.OUTPUT, output_ids, _OUTPUT_SIZES)),
-        "output_gradient": _drawn(grid(evidence, Role.OUTPUT_GRADIENT, output_ids, _OUTPUT_SIZES)),
+        "gradient": _drawn(grid(evidence, Role.GRADIENT, ids, _SIZES, track)),
+        "weight": _drawn(grid(evidence, Role.WEIGHT, ids, {"rms": lambda s: s.rms}, track)),
+        "update": _drawn(update_ratios(evidence, ids, track)),
+        "histogram": _drawn(histograms(evidence, ids, track)),
+        "output": _drawn(grid(evidence, Role.OUTPUT, output_ids, _OUTPUT_SIZES, track)),
+        "output_gradient": _drawn(grid(evidence, Role.OUTPUT_GRADIENT, output_ids, _OUTPUT_SIZES, track)),
         "loop": _loop(evidence),
         "events": list(_events(evidence)),
     }

@@ -13,14 +13,15 @@ from importlib.resources import files
 from typing import Any
 
 from whygrad.page import content
+from whygrad.page.series import Track
 from whygrad.report.view import RunView
 
 _VENDOR = ("vendor/uPlot.iife.min.js", "vendor/uPlot.min.css")
 
 
-def render(run: RunView) -> str:
-    """Return the page."""
-    values = content.data(run)
+def render(run: RunView, track: Track = iter) -> str:
+    """Return the page; `track` may show how far the reading of the steps is."""
+    values = content.data(run, track)
     return filled(
         "page.html",
         style=stylesheet(),

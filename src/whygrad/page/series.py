@@ -10,7 +10,7 @@ import base64
 import math
 import sys
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from whygrad.evidence import Evidence
@@ -21,6 +21,8 @@ MAX_STEPS = 1000  # more columns than that are no use on a screen
 MAX_HISTOGRAM_CELLS = 20_000  # tensors x steps; each is 32 bytes
 
 _Column = Callable[[Statistics], float]
+Track = Callable[[Sequence[int]], Iterable[int]]
+"""Passes the steps on while they are read, and may show how far it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +42,12 @@ def thinned(steps: Sequence[int], tensors: int, cells: int = MAX_CELLS) -> tuple
     return tuple(steps[round(i * (len(steps) - 1) / (room - 1))] for i in range(room))
 
 
-def grid(evidence: Evidence, role: Role, ids: Sequence[int], columns: dict[str, _Column]) -> Grid:
+def grid(evidence: Evidence, role: Role, ids: Sequence[int], columns: dict[str, _Column], track: Track = iter) -> Grid:
     """Return the statistics of tensors in one role over the recorded steps."""
     recorded = evidence.matrices.steps(role)
     steps = thinned(recorded, len(ids))
     values = {name: [math.nan] * (len(ids) * len(steps)) for name in columns}
-    for at, step in enumerate(steps):
+    for at, step in enumerate(track(steps)):
         found = evidence.matrices.read(step, role)
         for row, tensor in enumerate(ids):
             statistics = found.get(tensor)
@@ -55,12 +57,12 @@ def grid(evidence: Evidence, role: Role, ids: Sequence[int], columns: dict[str, 
     return Grid(steps, len(recorded), {name: packed(numbers) for name, numbers in values.items()})
 
 
-def update_ratios(evidence: Evidence, ids: Sequence[int]) -> Grid:
+def update_ratios(evidence: Evidence, ids: Sequence[int], track: Track = iter) -> Grid:
     """Return the size of each update against its weight: RMS of the one over RMS of the other."""
     recorded = evidence.matrices.steps(Role.UPDATE)
     steps = thinned(recorded, len(ids))
     values = [math.nan] * (len(ids) * len(steps))
-    for at, step in enumerate(steps):
+    for at, step in enumerate(track(steps)):
         updates, weights = evidence.matrices.read(step, Role.UPDATE), evidence.matrices.read(step, Role.WEIGHT)
         for row, tensor in enumerate(ids):
             update, weight = updates.get(tensor), weights.get(tensor)
@@ -69,12 +71,12 @@ def update_ratios(evidence: Evidence, ids: Sequence[int]) -> Grid:
     return Grid(steps, len(recorded), {"update_ratio": packed(values)})
 
 
-def histograms(evidence: Evidence, ids: Sequence[int]) -> Grid:
+def histograms(evidence: Evidence, ids: Sequence[int], track: Track = iter) -> Grid:
     """Return the size histogram of each gradient over time: shares of its largest bin as bytes, [tensors, S, 32]."""
     recorded = [s for s in evidence.matrices.steps(Role.GRADIENT) if evidence.matrices.histogram(s, Role.GRADIENT)]
     steps = thinned(recorded, len(ids), MAX_HISTOGRAM_CELLS)
     shares = bytearray(len(ids) * len(steps) * HISTOGRAM_BINS)
-    for at, step in enumerate(steps):
+    for at, step in enumerate(track(steps)):
         found = evidence.matrices.histogram(step, Role.GRADIENT)
         for row, tensor in enumerate(ids):
             counts = found.get(tensor)

@@ -8,15 +8,40 @@ than a millisecond, a quarter of the share still goes to recorded steps.
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from dataclasses import dataclass, field
 from statistics import median
+
+_clock = time.perf_counter  # bound here: programs mock `time`
+_processor_clock = time.thread_time
 
 DENSE_STEPS = 100  # most faults show within a hundred steps
 ADVANCE_S = 60.0  # of the run's time, whose share may be spent at the start
 ALWAYS = 0.25  # of the share: for recorded steps, whatever the rest costs
 _SLOWEST = 0.125  # of our own pace, that a busy machine is made up for
 _REMEMBERED = 5  # costs of recorded steps
+
+
+@dataclass(slots=True)
+class Pace:
+    """How much of the clock's time our own work gets of a processor: entered around a part of it."""
+
+    _clock_s: float = 0.0
+    _processor_s: float = 0.0
+
+    def __enter__(self) -> None:
+        self._clock_s -= _clock()
+        self._processor_s -= _processor_clock()
+
+    def __exit__(self, *_: object) -> None:
+        self._clock_s += _clock()
+        self._processor_s += _processor_clock()
+
+    @property
+    def value(self) -> float:
+        """Return processor time by the clock's time; 1 at the beginning."""
+        return min(1.0, self._processor_s / self._clock_s) if self._clock_s > 0 else 1.0
 
 
 @dataclass(slots=True)

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.nn.utils import clip_grad
 
 from whygrad.model import Clip, Deed
-from whygrad.probe.patches import Patches
-from whygrad.probe.source import Site, place_or_none
+from whygrad.probe.patches import After, Before, Patches
+from whygrad.probe.source import Site, local_names, place_or_none
 
 if TYPE_CHECKING:
     from whygrad.probe.session import Session
@@ -97,40 +99,31 @@ class Clipping:
 
 
 def patch_clipping(session: Session, patches: Patches) -> None:
-    """Observe the clip functions of torch."""
-    wrap = session.guard.wrap
-    for kind in ("norm", "value"):
-        _patch_function(session, patches, kind)
-    if not hasattr(clip_grad, _WITH_NORM):
-        return
+    """Observe the clip functions of torch.
 
-    def with_norm(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        call = session.clipping.running
-        tensors = args[0] if args else kwargs.get("parameters")
-        total = args[2] if len(args) > 2 else kwargs.get("total_norm")
-        if call is None or not isinstance(tensors, list) or not isinstance(total, torch.Tensor):
-            return
-        call.tensors = tensors
-        waits = total.device.type != "cpu" and not session.training.recording
-        if not waits and call.limit is not None:
-            _measure_norm(call, float(total.detach()))
-
-    patches.observe(clip_grad, _WITH_NORM, before=wrap("clipping", with_norm))
+    `clip_grad_norm_` is observed from inside where that is possible: it warns on behalf of its caller, counted in
+    frames, so there must be none of ours between the two.
+    """
+    value = _observed(session, "value", "clip_value")
+    patches.observe(clip_grad, "clip_grad_value_", *value)
+    patches.replace(torch.nn.utils, "clip_grad_value_", clip_grad.clip_grad_value_)
+    norm = _observed(session, "norm", "max_norm")
+    if hasattr(clip_grad, _WITH_NORM):
+        patches.observe(clip_grad, _WITH_NORM, *norm)
+    else:
+        patches.observe(clip_grad, "clip_grad_norm_", *norm)
+        patches.replace(torch.nn.utils, "clip_grad_norm_", clip_grad.clip_grad_norm_)
 
 
-def _measure_norm(call: Call, norm: float) -> None:
-    if math.isfinite(norm) and norm > 0 and call.limit is not None and call.limit > 0:
-        call.norm, call.factor = norm, max(1.0, norm / call.limit)
-
-
-def _patch_function(session: Session, patches: Patches, kind: str) -> None:
-    name = f"clip_grad_{kind}_"
-    limit_name = "max_norm" if kind == "norm" else "clip_value"
-
+def _observed(session: Session, kind: str, limit_name: str) -> tuple[Before, After]:
     def before(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        given = args[0] if args else kwargs.get("parameters")
-        limit = args[1] if len(args) > 1 else kwargs.get(limit_name)
-        call = Call(kind, _number(limit), iterator=hasattr(given, "__next__"), tensors=_listed(given))
+        got = args[0] if args else kwargs.get("parameters")
+        limit = _number(args[1] if len(args) > 1 else kwargs.get(limit_name))
+        total = args[2] if len(args) > 2 else kwargs.get("total_norm")
+        given = got if total is None else _given(got)
+        call = Call(kind, limit, iterator=hasattr(given, "__next__"), tensors=_listed(got))
+        if isinstance(total, torch.Tensor) and (total.device.type == "cpu" or session.training.recording):
+            _measure_norm(call, float(total.detach()))
         session.clipping.running = call
         session.loop.look()
 
@@ -139,16 +132,30 @@ def _patch_function(session: Session, patches: Patches, kind: str) -> None:
         if call is None:
             return
         site = session.user.capture(1)
-        tensors = call.tensors or ()
-        holders = {
-            owner for t in tensors if (entry := session.parameters.get(t)) is not None for owner in entry.optimizers
-        }
+        entries = (session.parameters.get(tensor) for tensor in call.tensors or ())
+        holders = {owner for entry in entries if entry is not None for owner in entry.optimizers}
         optimizers = session.loop.after_change(Deed.CLIP, site, holders)
         session.clipping.count(call, site, optimizers, session.scaling.carried(optimizers))
 
-    ours = session.guard.wrap("clipping", before), session.guard.wrap("clipping", after)
-    patches.observe(clip_grad, name, *ours)
-    patches.replace(torch.nn.utils, name, getattr(clip_grad, name))
+    return session.guard.wrap("clipping", before), session.guard.wrap("clipping", after)
+
+
+def _given(got: Any) -> Any:
+    """Return what the running `clip_grad_norm_` was called with, of which `got` is the list."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        if frame.f_code.co_filename == clip_grad.__file__ and frame.f_code.co_varnames[:2] == ("args", "kwargs"):
+            names = local_names(frame)
+            args, kwargs = names.get("args"), names.get("kwargs")
+            if isinstance(args, tuple) and isinstance(kwargs, dict):
+                return args[0] if args else kwargs.get("parameters")
+        frame = frame.f_back
+    return got
+
+
+def _measure_norm(call: Call, norm: float) -> None:
+    if math.isfinite(norm) and norm > 0 and call.limit is not None and call.limit > 0:
+        call.norm, call.factor = norm, max(1.0, norm / call.limit)
 
 
 def _number(limit: Any) -> float | None:

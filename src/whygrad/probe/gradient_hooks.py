@@ -3,7 +3,8 @@
 Events noted here:
 
     gradient_hook   a hook on a parameter; the subject is its name
-    module_hook     a backward hook on a module; the subject is the module's qualified name
+    module_hook     a backward hook on a module; the subject is the module's qualified name, the detail holds its root
+                    and whether it comes before the module's own backward
     tensor_hook     a hook was set on an intermediate in a traced step; the detail holds the parameters behind it
 
 The place is the line that registers the hook, where the source shows it, else the line that defines it.
@@ -60,10 +61,12 @@ def note_hooks(session: Session) -> None:
             if place is not None:
                 session.events.note_place("gradient_hook", steps, place, str(entry.id))
     for named in session.registry.tree():
-        for hook in _hooks(named.module, _ON_MODULES):
-            place = _place(session, hook)
-            if place is not None:
-                session.events.note_place("module_hook", steps, place, named.name, root=named.label)
+        for attribute in _ON_MODULES:
+            for hook in _hooks(named.module, (attribute,)):
+                place = _place(session, hook)
+                if place is not None:
+                    before = attribute == "_backward_pre_hooks"
+                    session.events.note_place("module_hook", steps, place, named.name, root=named.label, before=before)
 
 
 def _hooks(holder: object, attributes: Iterable[str]) -> list[Callable[..., Any]]:
@@ -93,11 +96,14 @@ def _registered_at(code: CodeType) -> int | None:
     """Return the line that registers a function as a hook, by its name or as a lambda; None if none, or several, do."""
     tree = syntax_tree(code.co_filename)
     lines: set[int] = set()
+    others: set[int] = set()
     for node in ast.walk(tree) if tree is not None else ():
         if isinstance(node, ast.Call) and getattr(node.func, "attr", "") in _REGISTERING:
             parts = (part for argument in node.args for part in ast.walk(argument))
             lines |= {node.lineno for part in parts if _stands_for(part, code)}
-    return lines.pop() if len(lines) == 1 else None
+            others.add(node.lineno)
+    found = lines or others  # an object that can be called has any name
+    return found.pop() if len(found) == 1 else None
 
 
 def _stands_for(node: ast.AST, code: CodeType) -> bool:

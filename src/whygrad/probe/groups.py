@@ -78,7 +78,8 @@ class GroupTable:
         by_id = {optimizer.id: optimizer for optimizer in optimizers}
         for group in self._all.values():
             optimizer = by_id.get(group.optimizer)
-            by_hand = optimizer is not None and group.lowest != group.highest and not optimizer.scheduler_steps
+            changed = group.steps and not group.lowest == group.highest == group.made
+            by_hand = optimizer is not None and changed and not optimizer.scheduler_steps
             yield Group(
                 id=group.id,
                 optimizer=group.optimizer,

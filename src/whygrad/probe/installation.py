@@ -18,6 +18,7 @@ from torch.optim.optimizer import register_optimizer_step_post_hook, register_op
 from whygrad.probe import gradient_hooks
 from whygrad.probe.clipping import patch_clipping
 from whygrad.probe.closures import Arguments, closure_of, with_closure
+from whygrad.probe.compiled_hooks import patch_compiled_hooks
 from whygrad.probe.iterators import patch_iterators
 from whygrad.probe.loop_patches import patch_clears, patch_schedulers
 from whygrad.probe.pass_kinds import is_aside
@@ -134,12 +135,17 @@ def _patch_optimizers(session: Session, patches: Patches) -> None:
 
     patches.observe(optimizer_class, "__init__", after=wrap("optimizers", made))
 
+
 def _patch_modules(session: Session, patches: Patches) -> None:
     wrap = session.guard.wrap
 
     def loaded(args: tuple[Any, ...], _kwargs: Any, _result: Any) -> None:
         for parameter in args[0].parameters():
-            (session.parameters.get(parameter) or session.parameters.birth(parameter)).loaded = True
+            entry = session.parameters.get(parameter)
+            if entry is None:
+                session.parameters.birth(parameter).loaded = True
+            elif not entry.steps:
+                entry.loaded = True
 
     def constructed(args: tuple[Any, ...], _kwargs: Any, _result: Any) -> None:
         session.registry.note(args[0], _here(session, skip=args[0]))
@@ -283,4 +289,5 @@ _PARTS = (
     _patch_compile,
     _patch_excepthook,
     patch_replicas,
+    patch_compiled_hooks,
 )

@@ -109,7 +109,7 @@ class Lineage:
         return None if line is None else _place(line)
 
     def _line(self, site: Site, operation: str, made: torch.Tensor) -> Line | None:
-        key = (site, operation, made.dtype, made.shape[1:])  # a loader stacks inputs and targets on one line
+        key = (site, operation, made.dtype, made.shape)  # a loader takes inputs and targets on one line
         line = self._lines.get(key)
         if line is None and len(self._lines) < MAX_LINES:
             line = self._lines[key] = Line(site, operation)

@@ -32,6 +32,7 @@ from whygrad.stats.kernel import is_supported, tensor_statistics
 
 _DEPTH = 4  # structures in structures
 _ITEMS = 1024  # of one structure
+_VARIED = 4  # windows at the start, and each fourth later, in which samples are compared
 RECURRENT_CALLS = 4  # of a module, in one step
 MAX_RETIRED = 5000
 Row = tuple[int, torch.Tensor]  # id of the output, its statistics (8,)
@@ -81,6 +82,10 @@ class Window:
     sequences: dict[int, int] = field(default_factory=dict)  # output id -> dimension of time, where it enters an RNN
     ends: dict[int, dict[int, torch.Tensor]] = field(default_factory=dict)  # output id -> first and last call -> row
 
+    def is_used(self) -> bool:
+        """Return whether a module was called in it."""
+        return bool(self.called or self.measured or self.roots)
+
     def note_time(self, output: int, call: int, row: torch.Tensor) -> None:
         """Keep the gradients of the first and the last call of a module that is called again and again."""
         if call in (0, self.calls.get(output)):
@@ -118,6 +123,7 @@ class OutputRecorder:
         self._by_line: dict[tuple[str, Site], TrackedModule] = {}  # of modules that no model holds, made at that line
         self._outputs: dict[tuple[int, str], TrackedOutput] = {}
         self._window = Window()
+        self._windows = 0
         self._local = threading.local()
 
     @property
@@ -232,7 +238,7 @@ class OutputRecorder:
         output = self._output(module, path, tensor)
         output.calls += 1
         window.rows[Role.OUTPUT].append((output.id, tensor_statistics(tensor)))
-        varying = deviations(tensor)
+        varying = deviations(tensor) if self._windows < _VARIED or self._windows % _VARIED == 0 else None
         if varying is not None:
             window.rows.setdefault(Role.VARIATION, []).append((output.id, tensor_statistics(varying)))
         window.calls[output.id] = call = window.calls.get(output.id, -1) + 1
@@ -288,7 +294,10 @@ class OutputRecorder:
 
     def close_window(self) -> dict[Role, list[Row]]:
         """End the current step's window and return what was measured in it."""
+        if not self._window.is_used():
+            return {}
         window, self._window = self._window, Window()
+        self._windows += 1
         for number, training in window.taught.items():
             self._all_modules[number].taught += 1
             self._all_modules[number].taught_in_eval += not training

@@ -15,6 +15,7 @@ import torch
 from whygrad.probe.optimizers import held_tensors
 from whygrad.probe.outputs import version_of
 from whygrad.probe.parameters import ParameterTable, Tracked
+from whygrad.stats.addresses import has_nonzero_bytes
 from whygrad.stats.kernel import is_supported, sample_view
 
 MOST = 4  # tensors of an optimizer
@@ -50,7 +51,7 @@ class Sentinels:
 
     def stamps(self) -> tuple[Stamp, ...]:
         """Return what tells one state of the gradients from another."""
-        return tuple(_stamp(tensor.grad) for tensor in self.tensors())
+        return tuple([_stamp(tensor.grad) for entry in self._entries if (tensor := entry.ref()) is not None])
 
     def versions(self) -> tuple[int, ...]:
         """Return what tells one state of the values from another."""
@@ -67,10 +68,17 @@ def are_gone(stamps: Iterable[Stamp]) -> bool:
 
 
 def _stamp(gradient: torch.Tensor | None) -> Stamp:
-    return None if gradient is None else (id(gradient), version_of(gradient))
+    if gradient is None:
+        return None
+    try:
+        return id(gradient), gradient._version
+    except RuntimeError:  # inference tensors keep none
+        return id(gradient), -1
 
 
 def _is_zero(gradient: torch.Tensor) -> bool:
+    if has_nonzero_bytes(gradient):  # the rule, and quick to see
+        return False
     if gradient.layout is not torch.strided or gradient.device.type != "cpu" or not is_supported(gradient):
         return False
     return not bool(sample_view(gradient, _ELEMENTS).any())

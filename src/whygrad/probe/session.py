@@ -21,6 +21,7 @@ from whygrad.probe.activations import ActivationRecorder
 from whygrad.probe.budget import Budget
 from whygrad.probe.by_hand import ByHand
 from whygrad.probe.clipping import Clipping
+from whygrad.probe.compiled_hooks import CompiledHooks, find_ignored_hooks
 from whygrad.probe.copies import Copies
 from whygrad.probe.dataflow.dataflow import Dataflow
 from whygrad.probe.events import EventLog
@@ -61,6 +62,10 @@ from whygrad.probe.write_lines import find_writes
 from whygrad.runfile.writer import RunWriter
 
 _clock = time.perf_counter
+
+FLUSH_S = 2.0  # what a killed run loses
+FLUSH_SHARE = 0.004  # of the run's time: models of hundreds of parameters have much to write
+MAX_FLUSH_S = 15.0
 
 
 _active: Session | None = None
@@ -112,6 +117,7 @@ class Session:
         self.rewriting = Rewriting(self)
         self.copies = Copies(self)
         self.replicas = ReplicaTable(self.user)
+        self.compiled_hooks = CompiledHooks()
         self.outputs = OutputRecorder(self.registry, self.guard)
         self.lineage = Lineage()
         self.feeds = FeedRecorder(self.user, self.outputs, self.lineage, lambda: self.training.steps)
@@ -153,6 +159,7 @@ class Session:
         self.began = _clock()
         self.started_utc = datetime.now(UTC).isoformat(timespec="seconds")
         self.flushed = 0.0  # when, in seconds since the session began
+        self.flush_s = FLUSH_S  # between two flushes
         self.pid = os.getpid()
         self.grad_mode = True  # as the program left it
         self._undo: Callable[[], None] = lambda: None
@@ -241,6 +248,7 @@ class Session:
         self.guard.run("step calls", find_unreached_steps, self)
         self.guard.run("written lines", find_writes, self)
         self.guard.run("backward methods", find_backward_methods, self)
+        self.guard.run("compiled hooks", find_ignored_hooks, self)
         self.guard.run("mere attributes", note_mere_attributes, self)
         raised = self._raised(error)
         self.guard.run("facts", lambda: write_facts(self, ended=True, raised=raised))
@@ -309,6 +317,8 @@ class Session:
         """Write all facts as they are now."""
         self.flushed = _clock() - self.began
         write_facts(self)
+        cost = _clock() - self.began - self.flushed
+        self.flush_s = min(max(FLUSH_S, cost / FLUSH_SHARE), MAX_FLUSH_S)
 
 
 def _program_file(script: str, cwd: str) -> str:

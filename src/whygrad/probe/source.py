@@ -82,7 +82,7 @@ class UserCode:
 
     def files(self) -> list[str]:
         """Return the files of the program that have been run, as far as is known: those of code that was met first."""
-        found = {code.co_filename: None for code, own in list(self._known.items()) if own}
+        found = {code.co_filename: None for code, own in list(self._known.values()) if own}
         folders = {os.path.dirname(os.path.abspath(file)) for file in found}
         for module in list(sys.modules.values()):
             file = getattr(module, "__file__", None)

@@ -6,13 +6,14 @@ backward --> which leaves are reached --> optimizer pre-step: gradients, weights
 from __future__ import annotations
 
 import time
+from threading import get_ident
 from typing import TYPE_CHECKING
 
 import torch
 
 from whygrad.model import Role, Step
 from whygrad.probe import loop_events
-from whygrad.probe.budget import Budget
+from whygrad.probe.budget import Budget, Pace
 from whygrad.probe.counting import Counts
 from whygrad.probe.events import place_as_dict
 from whygrad.probe.facts import merge_uses, resolve
@@ -35,7 +36,6 @@ TRACED_STEPS = 3  # of each optimizer
 RETRACED_STEPS = 2  # after a gradient has disappeared
 MAX_TRACED_STEPS = 24  # in all: a program that makes optimizers for ever must not be traced for ever
 MAX_WINDOW_S = 5.0  # of our own time between two steps: a program that never steps must not be watched for ever
-FLUSH_S = 2.0
 MAX_HOLDERS = 64  # optimizers of one parameter that are remembered: each round of training may make a new one
 SAMPLE = 1024  # elements of a parameter that are compared
 
@@ -59,6 +59,8 @@ class Training:
         self._asked = False
         self._retrace = 0  # steps to trace because a gradient disappeared
         self._window_began_s = 0.0  # of our own time
+        self._closed_in = 0  # the thread in which nothing is watched since the last step; 0: something is
+        self._pace = Pace()
 
     # -- windows: what is watched until the next step ---------------------------------------------------------------
 
@@ -66,6 +68,10 @@ class Training:
         """Watch, or stop watching, until the next step."""
         self._window_began_s = self._session.guard.own_s
         watch_calls = self.recording and not self.compiled
+        thread = 0 if watch_calls else get_ident()
+        if thread and thread == self._closed_in:
+            return
+        self._closed_in = thread
         self._session.watch_calls(watch_calls)
         if watch_calls and self._wants_trace():
             self._session.tracer.switch_on()
@@ -272,7 +278,8 @@ class Training:
         self._count(held, tracked, known)
         if self.recording:
             chosen = measured(self._session.parameters.alive(), tracked)
-            self._session.recorder.gradients(self.steps, chosen)
+            with self._pace:
+                self._session.recorder.gradients(self.steps, chosen)
             self._session.guard.run("symmetry", self._session.symmetry.look, self.steps, chosen)
         if self._session.tracer.active:
             # of all, not only of what this optimizer holds: the next one may step on the same backward pass
@@ -354,10 +361,11 @@ class Training:
             optimizers=sum(o.ref() is not None for o in self._session.optimizers.alive()),
             own_s=self._session.guard.own_s,
             elapsed_s=elapsed,
+            pace=self._pace.value,
         )
         self.open_window()
         self._session.losses.end_step()
-        if elapsed - self._session.flushed > FLUSH_S or _is_power_of_two(self.steps):
+        if elapsed - self._session.flushed > self._session.flush_s or _is_power_of_two(self.steps):
             self._session.write()
 
 

@@ -6,11 +6,11 @@ from whygrad.model import Parameter, PathEnd
 
 
 def state(parameter: Parameter) -> str:
-    """Return "learns", or why it does not: "frozen", "unused", "cut", "no gradient", "not in an optimizer"."""
+    """Return "learns", or why it does not: "frozen", "unused", "cut", "no gradient", "no optimizer"."""
     if not parameter.requires_grad:
         return "frozen"
     if parameter.path is PathEnd.UNUSED or (parameter.uses == 0 and not parameter.gradient_steps):
         return "unused"
     if not parameter.gradient_steps:
         return "cut" if parameter.path is PathEnd.CUT else "no gradient"
-    return "learns" if parameter.optimizers else "not in an optimizer"
+    return "learns" if parameter.optimizers else "no optimizer"

@@ -19,7 +19,7 @@ Where decay goes through the gradient, the pull is `weight_decay * |weight| / |g
 
 - on which the decay pulled harder in the median of at least ten steps (1 for the first kind; 0.7 of the update for the
   second, which contains it),
-- and whose size fell to half or less of what it was, and was not higher before the end.
+- and whose size, in the median of the last third of them, was half or less of what it was at first.
 
 Over the healthy programs of the corpus the first ratio was at most 0.1, the second at most 0.03, and no matrix shrank
 by more than 20%. It is an error where more than half of what the optimizer decays goes that way, else a warning.
@@ -130,9 +130,9 @@ def _pull(measured: dict[Role, Samples], group: Group, parameter: Parameter) -> 
     common = [step for step in against if step in weights and against[step].rms > 0]
     ratios = [factor * weights[step].rms / against[step].rms for step in common]
     sizes = [weights[step].rms for step in sorted(weights)]
-    if len(ratios) < _MIN_STEPS or not sizes[0] > 0 or sizes[-1] > 1.2 * min(sizes):
+    if len(ratios) < _MIN_STEPS or not sizes[0] > 0:
         return None
-    return _Pull(parameter, median(ratios), sizes[-1] / sizes[0])
+    return _Pull(parameter, median(ratios), median(sizes[-len(sizes) // 3 :]) / sizes[0])
 
 
 def _is_too_strong(group: Group, pull: _Pull) -> bool:

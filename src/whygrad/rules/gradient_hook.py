@@ -135,11 +135,12 @@ def _if_all_lost(trained: Sequence[Parameter], behind: Sequence[Parameter], lost
 
 
 def _behind_module(evidence: Evidence, event: Event, trained: Sequence[Parameter]) -> list[Parameter]:
-    """Return the parameters of the modules that are called before a module of the same model is left."""
+    """Return the parameters in front of a module, and its own if the hook changes what comes to its output."""
     root = event.detail.get("root", "")
     inner = [m for m in evidence.modules if m.root == root and _is_within(m, event.subject) and m.order is not None]
-    last = max((module.order or 0 for module in inner), default=-1)
-    return [p for p in trained if p.root == root and p.order is not None and p.order <= last]
+    orders = [module.order or 0 for module in inner]
+    end = (max(orders) + 1 if event.detail.get("before") else min(orders)) if orders else 0
+    return [p for p in trained if p.root == root and p.order is not None and p.order < end]
 
 
 def _is_within(module: Module, name: str) -> bool:

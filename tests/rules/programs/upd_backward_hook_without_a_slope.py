@@ -17,14 +17,14 @@ class TwoPart(nn.Module):
 class Scale:
     strength = 0.0
 
-    def __call__(self, module, grad_input, grad_output):
+    def __call__(self, _module, grad_input, _grad_output):
         return tuple(None if g is None else g * self.strength for g in grad_input)
 
 
 torch.manual_seed(11)
 model = TwoPart()
 scale = Scale()
-model.head.register_full_backward_hook(scale)
+model.head.register_full_backward_hook(scale)  # gradient-hook
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 for _ in range(20):
     x = torch.randn(32, 6)

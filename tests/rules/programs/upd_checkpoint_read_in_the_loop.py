@@ -27,7 +27,7 @@ model = Tagger()
 optimizer = torch.optim.SGD(model.parameters(), lr=0.2, momentum=0.9)
 file = io.BytesIO()
 torch.save({"model": model.state_dict()}, file)
-for epoch in range(6):
+for _ in range(6):
     file.seek(0)
     state = torch.load(file)
     model.load_state_dict(state["model"])  # weights-overwritten

@@ -100,7 +100,7 @@ class Flow:
         direct = stop.node in self.directly
         ahead = (self.directly if direct else self.reaching)[stop.node]
         drawn = stop.node.operation.name in _DRAWING
-        return not direct, drawn, stop.distance + ahead, stop.distance, stop.node.number
+        return drawn, not direct, stop.distance + ahead, stop.distance, stop.node.number
 
     def _ahead_of(self, start: set[Node]) -> Collection[Node]:
         """Return the nodes on the ways from `start` to a root that do not lead through `start` again.

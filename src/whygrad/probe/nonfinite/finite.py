@@ -32,7 +32,7 @@ class Finite:
         real = self._real(tensor)
         if real is None:
             return False
-        total = float(real.sum())
+        total = float(real) if real.numel() == 1 else float(real.sum())
         return total - total != 0 and not bool(torch.isfinite(real).all())
 
     def has_nan(self, tensor: torch.Tensor) -> bool:

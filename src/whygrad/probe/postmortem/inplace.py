@@ -53,7 +53,7 @@ def explain_modified(failure: Failure) -> Found:
 
 
 def _module(failure: Failure, writer: Call) -> Place | None:
-    """Return the line that made the module whose call wrote its input in place, if a module did and only one can have."""
+    """Return the line that made the module that wrote its input in place, if one did and only one can have."""
     if writer.site is None or written(statement_at(writer.site)) is not None:
         return None
     suspect = only_module(failure, writer.operation)
