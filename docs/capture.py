@@ -21,6 +21,7 @@ COLUMNS = 110
 VARIABLE = (
     (re.compile(r"\.whygrad/[\w.-]+"), ".whygrad/RUN"),
     (re.compile(r"\d+ recorded"), "N recorded"),
+    (re.compile(r"\d+ of \d+ backward passes|reached \d+, backward passes \d+"), "N backward passes"),
     (re.compile(r"\d+(\.\d+)?(?=%| m?s\b)"), "N"),
 )
 """What differs between two runs of the same program, and what to put in its place before they are compared."""

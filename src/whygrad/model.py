@@ -241,10 +241,12 @@ class Parameter:
     overwritten: int = 0  # of those: something had written it in between
     restored: int = 0  # of those: it was again what it had been before the step
     undone: float = 0.0  # added over those: the share of the way from its first value that the write took back
+    replaced: int = 0  # of those: the write moved it by at least half of its size
     unmoved: float | None = None  # of a half precision weight: share of elements that still stand where they began
     loads: int = 0  # calls of load_state_dict that wrote it since it was first seen
     copy_of: int | None = None  # id of the parameter that it was deep-copied from
     copied_at: Place | None = None  # and where
+    copied_step: int | None = None  # steps that were done by then
     evaluations: int = 0  # of copies and copied ones: calls of their model without grad, and of its eval()
     rows: int = 0  # size of dimension 0 of a tensor of two or more dimensions
     silent_rows: int = 0  # of those: gradient exactly zero in every recorded step

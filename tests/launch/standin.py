@@ -40,6 +40,9 @@ class Session:
     def note(self, text):
         self.notes.append(text)
 
+    def undo_later(self, undo):
+        pass
+
     def abandon(self):
         log("abandon")
 

@@ -97,3 +97,26 @@ def test_waiting_is_bounded(tmp_path: Path) -> None:
     ranks.wait_for(2, tmp_path, patience_s=0.3)
 
     assert 0.3 <= time.monotonic() - began < 5
+
+
+def test_a_wait_is_cut_short_when_the_process_is_asked_to_end(tmp_path: Path) -> None:
+    began = time.monotonic()
+
+    ranks.wait_for(2, tmp_path, patience_s=20, hurry=[15])
+
+    assert time.monotonic() - began < 5
+
+
+def test_another_rank_learns_whether_the_first_one_has_ended(tmp_path: Path) -> None:
+    assert not ranks.wait_for_first(tmp_path, patience_s=0.2)
+    first = RunWriter(tmp_path / "rank0.whygrad", RunInfo("train.py"))
+    assert not ranks.wait_for_first(tmp_path, patience_s=0.2)
+    first.update_info(RunInfo("train.py", ended=True))
+    first.close()
+
+    assert ranks.wait_for_first(tmp_path, patience_s=20)
+
+
+def test_one_rank_only_says_the_verdict(tmp_path: Path) -> None:
+    assert [ranks.claim(tmp_path) for _ in range(3)] == [True, False, False]
+    assert ranks.claim(tmp_path / "gone"), "where nothing can be written, to be heard twice beats not being heard"

@@ -9,6 +9,7 @@ from tests.probe.watched import watched
 from whygrad.probe.losses.shapes import is_outer, is_scrambled
 
 X = torch.linspace(-2.0, 2.0, 32).reshape(8, 4)
+W = nn.Parameter(torch.ones(8, 3))
 LABELS = torch.arange(8) % 3
 
 
@@ -97,10 +98,13 @@ def test_targets_of_a_model_are_told_from_targets_with_data(tmp_path):
 
 def test_exotic_tensors_do_no_harm(tmp_path):
     def loss_of(out):
-        nested = torch.nested.nested_tensor([out[0], out[1, :2]])
-        padded = nested.to_padded_tensor(0.0)
+        spectrum = torch.fft.rfft(out, dim=1)
+        sparse = (out * X[:, :3]).to_sparse()
         empty = F.mse_loss(out[:0], torch.zeros(0, 3), reduction="sum")
-        return F.mse_loss(padded, torch.zeros(2, 3)) + empty
+        huge = F.mse_loss(out + torch.inf, torch.zeros(8, 3))
+        return (
+            F.mse_loss(spectrum.abs(), torch.zeros(8, 2)) + torch.sparse.sum(sparse) + empty + 0 * huge.detach().isnan()
+        )
 
     assert {call.function for call in trained(tmp_path, loss_of).losses} == {"mse_loss"}
 
@@ -248,6 +252,10 @@ def test_a_reshape_of_prediction_and_target_alike_is_not_noted(tmp_path):
     target = torch.zeros(8, 3) + X[:, :3]
 
     assert not events_of(tmp_path, "scrambled_reshape", lambda out: F.mse_loss(out.view(3, 8), target.view(3, 8)))
+
+
+def test_a_reshape_of_weights_is_not_noted(tmp_path):
+    assert not events_of(tmp_path, "scrambled_reshape", lambda out: out.sum() + (X[:3, :3] @ W.view(3, 8)).mean())
 
 
 def test_a_factor_of_zeros_is_noted_where_it_was_made(tmp_path):

@@ -100,7 +100,7 @@ def test_a_loss_that_loses_its_gradient_in_mid_run_is_an_error_where_backward_ra
     (finding,) = late(parameter("stem.weight", 0))
 
     assert finding.severity is Severity.ERROR
-    assert finding.tensors == ("loss",)
+    assert finding.tensors == ("stem.weight",)
     assert finding.place == line(60)
     assert finding.message.startswith("after 57 steps `loss` does not require grad any more")
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.rules import loop_builders
 from tests.rules.builders import (
     check,
     event,
@@ -108,3 +109,31 @@ def test_only_what_was_reached_is_named():
     (finding,) = run(WEIGHT, parameter("unused", 1, reached=0))
 
     assert finding.tensors == ("weight",)
+
+
+def test_where_the_scheduler_steps_instead_that_line_is_the_place():
+    scheduled = never_stepped(scheduler="StepLR", scheduler_steps=10, scheduler_stepped_at=line(28))
+
+    (finding,) = run(optimizers=(scheduled,), events=(backward(25),))
+
+    assert finding.place == line(28)
+    assert finding.fix == "Call `optimizer.step()` after backward, and then that of `StepLR`"
+
+
+def guarded(*lost):
+    """Return rounds of a guard that lets a step happen after so many passes were cleared."""
+    usual = [loop_builders.clear(10), loop_builders.backward(11)]
+    return loop_builders.loop(*((1, [*(usual * passes), *usual, loop_builders.step(27)]) for passes in lost))
+
+
+def test_a_guard_that_lets_few_steps_pass_is_an_error_at_the_step():
+    (finding,) = check(SLUG, guarded(2, 9, 20))
+
+    assert finding.severity is Severity.ERROR
+    assert finding.place == line(30)
+    assert finding.message.startswith("`optimizer` made only 10 steps: at least 31 of 34 backward passes")
+
+
+@pytest.mark.parametrize("lost", [(1, 0, 2, 0), (7, 7, 7), (0, 0, 0, 0)])
+def test_few_lost_passes_or_the_same_number_each_time_are_no_guard(lost):
+    assert check(SLUG, guarded(*lost)) == []

@@ -7,7 +7,7 @@ import pytest
 
 from tests.rules.builders import check, line
 from tests.rules.num_builders import NONE, OG, OUT, G, U, W, activation, layer, run
-from whygrad.model import Severity
+from whygrad.model import Event, Severity
 
 SLUG = "nonfinite-gradient"
 NAN, INF = math.nan, math.inf
@@ -122,7 +122,68 @@ def test_a_birth_at_a_step_that_was_not_recorded_is_called_unknown():
     (finding,) = check(SLUG, run(NET, sizes, losses=[1.0] * 8 + [NAN] * 4))
 
     assert finding.evidence["arose_in"] == "unrecorded"
-    assert "--every 1" in finding.fix
+    assert "--trace-all" in finding.fix
+
+
+def born(operation, side="forward", *, step=3, at=7, value="NaN", inputs=()):
+    """Return the event of an operation that was seen to make NaN or Inf."""
+    detail = {"side": side, "value": value, "inputs": list(inputs), "is_watched": True}
+    return Event("nonfinite", step, step, 1, operation, None if at is None else line(at), detail)
+
+
+def zeros(count):
+    return {"dtype": "float32", "count": 8, "low": 0.0, "high": 2.0, "zeros": count}
+
+
+def test_the_operation_that_was_seen_to_make_it_is_named_with_its_line():
+    losses = [1.0] * 3 + [INF] * 9
+    sizes = {(role, "*"): from_step(3, NAN) for role in (G, OG)}
+    (finding,) = broken(sizes, losses=losses, events=(born("log", value="Inf", inputs=[zeros(2)]),))
+
+    assert finding.place == line(7)
+    assert finding.message.endswith("is NaN at step 3: `log` made it: 2 elements of its input are 0")
+    assert finding.evidence["arose_in"] == "forward"
+
+
+def test_an_operation_whose_derivative_broke_is_named_after_a_finite_loss():
+    (finding,) = broken({(G, "*"): from_step(3, NAN)}, events=(born("sqrt", "backward"),))
+
+    assert finding.place == line(7)
+    assert (
+        "the loss was finite (1), it arose in the backward of `sqrt`, whose derivative is infinite" in finding.message
+    )
+
+
+def test_values_that_came_in_broken_are_called_data():
+    (finding,) = broken({(G, "*"): from_step(3, NAN)}, events=(born("linear", "data"),))
+
+    assert "what `linear` was given held NaN already" in finding.message
+
+
+def test_parameters_that_broke_unrecorded_belong_to_the_operation_of_the_step_before():
+    events = (born("sqrt", "backward", step=5), Event("nonfinite-parameters", 6, 6, detail={"parameters": [1]}))
+    (finding,) = check(SLUG, run(NET, losses=[1.0] * 6 + [NAN] * 6, events=events))
+
+    assert finding.severity is Severity.ERROR
+    assert finding.tensors == ("2.weight",)
+    assert finding.place == line(7)
+    assert finding.evidence["step"] == 5
+
+
+def test_a_step_that_was_skipped_long_before_is_not_blamed():
+    losses = [1.0] * 8 + [NAN] * 4
+    sizes = {(role, "*"): from_step(8, NAN) for role in (G, W, U)}
+    (finding,) = check(SLUG, run(NET, sizes, losses=losses, events=(born("mul", "backward", step=2),)))
+
+    assert finding.place is None
+
+
+def test_where_the_line_is_not_known_the_run_that_knows_it_is_named():
+    (finding,) = broken({(G, "*"): from_step(3, NAN)}, events=(born("", at=None),))
+
+    assert finding.place is None
+    assert "an operation in forward made it" in finding.message
+    assert "`whygrad run --trace-all`" in finding.fix
 
 
 def test_what_became_nan_later_is_listed_behind_what_was_first():

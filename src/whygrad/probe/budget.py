@@ -82,6 +82,11 @@ class Budget:
         self._recorded = self._decides(steps_done, max(1, optimizers), elapsed_s, max(pace, _SLOWEST))
         return self._recorded
 
+    def is_over(self, elapsed_s: float, pace: float = 1.0) -> bool:
+        """Return whether more was spent than the run so far, and the advance, allow."""
+        allowed = self.overhead * max(ADVANCE_S / max(pace, _SLOWEST), elapsed_s)
+        return self.every is None and self._own_s > allowed
+
     def _decides(self, steps_done: int, optimizers: int, elapsed_s: float, pace: float) -> bool:
         if self.every is None and self._is_dense(steps_done, elapsed_s, pace):
             return True

@@ -110,6 +110,7 @@ def patch_clipping(session: Session, patches: Patches) -> None:
     norm = _observed(session, "norm", "max_norm")
     if hasattr(clip_grad, _WITH_NORM):
         patches.observe(clip_grad, _WITH_NORM, *norm)
+        patches.replace(torch.nn.utils, "clip_grads_with_norm_", getattr(clip_grad, _WITH_NORM))
     else:
         patches.observe(clip_grad, "clip_grad_norm_", *norm)
         patches.replace(torch.nn.utils, "clip_grad_norm_", clip_grad.clip_grad_norm_)

@@ -45,6 +45,7 @@ class Copies:
             self._any = True
             birth = self.session.parameters.birth(result)
             birth.copied = self.session.user.capture(3)
+            birth.copied_step = self.session.training.steps
             birth.original = self.session.parameters.birth(original).ref
 
     def note_load(self, module: nn.Module, state: Mapping[str, Any], site: Site | None) -> None:
@@ -59,7 +60,7 @@ class Copies:
                 if name is not None:
                     self._any = True
                     copy: Any = self.session.parameters.get(own[name]) or self.session.parameters.birth(own[name])
-                    copy.copied = site
+                    copy.copied, copy.copied_step = site, self.session.training.steps
                     original = self.session.parameters.birth(parameter).ref
                     if isinstance(copy, Tracked):
                         copy.original_ref = original

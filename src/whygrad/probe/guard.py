@@ -62,30 +62,28 @@ class Guard:
         local.inside = True
         try:
             with _NoTorchFunction():
-                if not _dispatch_modes():
-                    return self._without_grad(part, function, *args)
-                # hides the probe's operations from a TorchDispatchMode of the user's, such as a FLOP counter
-                with _disable_current_modes():
-                    return self._without_grad(part, function, *args)
+                return self._apart(part, function, *args) if _dispatch_modes() else self._try(part, function, *args)
         finally:
             local.inside = False
             self.own_s += _clock() - began
 
-    def _without_grad(self, part: str, function: Callable[..., _R], *args: Any) -> _R | None:
-        if not _is_grad_enabled():
+    def _apart(self, part: str, function: Callable[..., _R], *args: Any) -> _R | None:
+        """Hide the probe's operations from a TorchDispatchMode of the user's, such as a FLOP counter."""
+        with _disable_current_modes():
             return self._try(part, function, *args)
-        _set_grad_enabled(False)  # by hand: `torch.no_grad` takes longer than many a callback
-        try:
-            return self._try(part, function, *args)
-        finally:
-            _set_grad_enabled(True)
 
     def _try(self, part: str, function: Callable[..., _R], *args: Any) -> _R | None:
+        learning = _is_grad_enabled()
+        if learning:  # by hand: `torch.no_grad` takes longer than many a callback
+            _set_grad_enabled(False)
         try:
             return function(*args)
         except Exception as error:
             self._fail(part, error)
             return None
+        finally:
+            if learning:
+                _set_grad_enabled(True)
 
     def _fail(self, part: str, error: Exception) -> None:
         self.failures.setdefault(part, f"{type(error).__name__}: {error} ({_where(error)})")

@@ -98,7 +98,8 @@ def _patch_autograd(session: Session, patches: Patches) -> None:
 
     def after(args: tuple[Any, ...], kwargs: dict[str, Any], _result: Any) -> None:
         session.outputs.passes.end()
-        session.training.after_backward(_here(session), roots_of(args, kwargs))
+        training = session.training
+        training.after_backward(training.calm_site or _here(session), roots_of(args, kwargs))
 
     patches.observe(torch.autograd, "backward", wrap("backward", before), wrap("backward", after))
 
@@ -246,7 +247,8 @@ def _global_hooks(session: Session) -> list[Any]:
 
     def post_step(optimizer: Any, args: Any, kwargs: Any) -> None:
         has_closure = closure_of(args, kwargs) is not None
-        session.training.after_step(optimizer, has_closure, _here(session, skip=optimizer))
+        calm = session.training.calm
+        session.training.after_step(optimizer, has_closure, None if calm else _here(session, skip=optimizer))
 
     def parameter_registered(module: nn.Module, name: str, parameter: Any) -> None:
         if parameter is not None:

@@ -304,6 +304,12 @@ class Loop:
             if course.happened:
                 self._end(course, course.happened.pop(), step, closure=False, unfinished=True)
 
+    def resume(self) -> None:
+        """Follow the optimizers again after steps that were passed over: begin new rounds."""
+        for course in self._courses.values():
+            course.begin_round()
+            course.seen = course.sentinels.stamps()
+
     # -- facts ------------------------------------------------------------------------------------------------------
 
     def facts(self) -> Iterator[Round | Happening]:

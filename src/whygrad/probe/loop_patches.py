@@ -28,11 +28,14 @@ def patch_clears(session: Session, patches: Patches) -> None:
     wrap = session.guard.wrap
 
     def look(_args: Any, _kwargs: Any) -> None:
-        session.loop.look()
+        if not session.training.calm:
+            session.loop.look()
 
     def cleared_by_optimizer(args: tuple[Any, ...], _kwargs: Any, _result: Any) -> None:
         tracked = session.optimizers.get(args[0])
         tracked.zero_grads += 1
+        if session.training.calm:
+            return
         session.loop.after_clear(tracked, session.user.capture(1, skip_methods_of=args[0]))
 
     def cleared_by_module(args: tuple[Any, ...], _kwargs: Any, _result: Any) -> None:

@@ -12,6 +12,8 @@ def has_modes(module: nn.Module | None) -> bool:
     """Return whether the mode of a module decides what it computes: Dropout, a norm with running statistics."""
     if isinstance(module, _DropoutNd):
         return module.p > 0
+    if isinstance(module, nn.RNNBase | nn.MultiheadAttention):
+        return float(module.dropout) > 0
     return isinstance(module, _NormBase) and module.track_running_stats
 
 

@@ -32,7 +32,7 @@ from whygrad.stats.kernel import is_supported, tensor_statistics
 
 _DEPTH = 4  # structures in structures
 _ITEMS = 1024  # of one structure
-_VARIED = 4  # windows at the start, and each fourth later, in which samples are compared
+_VARIED = 5  # windows at the start, and each fifth later, in which samples are compared
 RECURRENT_CALLS = 4  # of a module, in one step
 MAX_RETIRED = 5000
 Row = tuple[int, torch.Tensor]  # id of the output, its statistics (8,)
@@ -81,6 +81,8 @@ class Window:
     calls: dict[int, int] = field(default_factory=dict)  # output id -> number of its last call, from 0
     sequences: dict[int, int] = field(default_factory=dict)  # output id -> dimension of time, where it enters an RNN
     ends: dict[int, dict[int, torch.Tensor]] = field(default_factory=dict)  # output id -> first and last call -> row
+    roots: dict[int, bool] = field(default_factory=dict)  # mode of the root models called since the last backward pass
+    taught: dict[int, bool] = field(default_factory=dict)  # and of those called before it
 
     def is_used(self) -> bool:
         """Return whether a module was called in it."""
@@ -98,9 +100,6 @@ class Window:
             if last + 1 >= RECURRENT_CALLS and 0 in rows and last in rows:
                 yield Role.EARLY_GRADIENT, (output, rows[0])
                 yield Role.LATE_GRADIENT, (output, rows[last])
-
-    roots: dict[int, bool] = field(default_factory=dict)  # mode of the root models called since the last backward pass
-    taught: dict[int, bool] = field(default_factory=dict)  # and of those called before it
 
 
 class OutputRecorder:

@@ -58,11 +58,13 @@ class Tracked:
     overwritten: int = 0
     restored: int = 0
     undone: float = 0.0
+    replaced: int = 0
     unmoved: float | None = None
     loads: int = 0
     original_ref: Callable[[], torch.Tensor | None] | None = None  # weak; what it was copied from
     original: int | None = None  # its id
     copied: Site | None = None
+    copied_step: int | None = None
     evaluations: int = 0
     version: int | None = None  # `_version` after the last step that may change it
     sample: torch.Tensor | None = None  # of its value at a backward pass, as long as no optimizer of its own stepped
@@ -117,10 +119,12 @@ class Tracked:
             overwritten=self.overwritten,
             restored=self.restored,
             undone=self.undone,
+            replaced=self.replaced,
             unmoved=self.unmoved,
             loads=self.loads,
             copy_of=self.original,
             copied_at=place_or_none(self.copied),
+            copied_step=self.copied_step,
             evaluations=self.evaluations,
             rows=self.shape[0] if len(self.shape) > 1 else 0,
             silent_rows=0 if alive is None else int((~alive).sum()),
@@ -144,6 +148,7 @@ class Birth:
     passes: int = 0  # backward passes that reached it
     original: Callable[[], torch.Tensor | None] | None = None  # weak; what it was copied from
     copied: Site | None = None
+    copied_step: int | None = None
     evaluations: int = 0
 
 
@@ -227,7 +232,8 @@ class ParameterTable:
             if birth is not None and birth.ref() is tensor:
                 entry.made, entry.attribute = birth.site, birth.attribute
                 entry.frozen, entry.loaded, entry.written = birth.frozen, birth.loaded, birth.written
-                entry.original_ref, entry.copied, entry.evaluations = birth.original, birth.copied, birth.evaluations
+                entry.original_ref, entry.copied, entry.copied_step = birth.original, birth.copied, birth.copied_step
+                entry.evaluations = birth.evaluations
                 entry.stale = bool(birth.attribute)  # until a module is found that holds it
             self._by_id[id(tensor)] = entry
             self._count += 1

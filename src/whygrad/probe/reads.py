@@ -10,6 +10,7 @@ import torch
 
 from whygrad.probe.events import place_as_dict
 from whygrad.probe.source import Site, expression, line_place, place_or_none
+from whygrad.probe.variables import variable_name
 
 if TYPE_CHECKING:
     from whygrad.probe.session import Session
@@ -23,7 +24,8 @@ def describe_read(session: Session, tensor: torch.Tensor, site: Site | None) -> 
     if site is None:
         return
     made = session.tracer.made_at(tensor)
-    names = [name for name in (_attribute_of_module(session, tensor), _name_before_grad(site)) if name]
+    held = (_attribute_of_module(session, tensor), _name_before_grad(site), variable_name(tensor, session.user))
+    names = [name for name in held if name]
     session.events.note(
         EVENT,
         session.training.steps,

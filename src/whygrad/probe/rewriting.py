@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 SAMPLE = 512  # elements of a parameter
 MAX_STARTS = 20_000  # parameters whose first value is kept
 MAX_LOADS = 256  # calls of load_state_dict around which values are compared, and each power of two from there on
+_REPLACED = 0.5  # of the size of a weight
 _FULL_SIZE = 4  # bytes of an element that rounds away next to nothing
 _ALIASES = 8  # parameters that tell whether a state_dict holds the model's own tensors
 
@@ -105,6 +106,7 @@ class Rewriting:
                 entry.overwritten += 1
                 entry.restored += torch.equal(found, was) and not torch.equal(left, was)
                 entry.undone += self._undone(entry, left, found)
+                entry.replaced += bool(_size(found - left) >= _REPLACED * _size(left))
                 self.session.training.ask_for_trace()
 
     def _undone(self, entry: Tracked, left: torch.Tensor, found: torch.Tensor) -> float:
@@ -112,8 +114,8 @@ class Rewriting:
         start = self._starts.get(entry.id)
         if start is None or start.shape != left.shape:
             return 0.0
-        gone = float(torch.linalg.vector_norm(left - start))
-        return max(0.0, 1.0 - float(torch.linalg.vector_norm(found - start)) / gone) if gone > 0 else 0.0
+        gone = _size(left - start)
+        return max(0.0, 1.0 - _size(found - start) / gone) if gone > 0 else 0.0
 
     # -- what writes ------------------------------------------------------------------------------------------------
 
@@ -166,9 +168,9 @@ class Rewriting:
     def _listen(
         self, _func: Callable[..., Any], operation: Operation, call: Call, here: Callable[[], Site | None]
     ) -> None:
-        if not (operation.writes or operation.effect is Effect.SET_DATA) or not call.args:
+        if not (operation.writes or operation.effect is Effect.SET_DATA):
             return
-        target = call.args[0]
+        target = call.args[0] if call.args else next(iter(call.kwargs.values()), None)  # nn.init names its tensor
         steps = self.session.training.steps
         if not isinstance(target, torch.Tensor) or not steps:
             return
@@ -180,6 +182,10 @@ class Rewriting:
             entry = self.session.parameters.get(target)
         if entry is not None:
             self.session.events.note("weight_written", steps, here(), operation.name, parameter=entry.id)
+
+
+def _size(values: torch.Tensor) -> float:
+    return float(torch.linalg.vector_norm(values.float()))
 
 
 def _sample(entries: Sequence[Tracked]) -> Sample:

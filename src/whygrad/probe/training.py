@@ -36,6 +36,8 @@ TRACED_STEPS = 3  # of each optimizer
 RETRACED_STEPS = 2  # after a gradient has disappeared
 MAX_TRACED_STEPS = 24  # in all: a program that makes optimizers for ever must not be traced for ever
 MAX_WINDOW_S = 5.0  # of our own time between two steps: a program that never steps must not be watched for ever
+CALM_AFTER = 1000  # steps
+MAX_CALM_STEPS = 15  # in a row
 MAX_HOLDERS = 64  # optimizers of one parameter that are remembered: each round of training may make a new one
 SAMPLE = 1024  # elements of a parameter that are compared
 
@@ -61,6 +63,9 @@ class Training:
         self._window_began_s = 0.0  # of our own time
         self._closed_in = 0  # the thread in which nothing is watched since the last step; 0: something is
         self._pace = Pace()
+        self.calm = False  # the step that goes on is only counted, not followed
+        self._calm_steps = 0  # in a row
+        self._site: Site | None = None  # of the last backward pass
 
     # -- windows: what is watched until the next step ---------------------------------------------------------------
 
@@ -114,6 +119,8 @@ class Training:
 
     def before_backward(self, roots: tuple[torch.Tensor, ...], inputs: tuple[torch.Tensor, ...] | None) -> None:
         """Look at the graph that a backward pass is about to run through."""
+        if self.calm and self._stays_calm(roots):
+            return
         self._session.tracer.note_backward(roots, inputs)
         self._session.outputs.note_backward()
         self._session.guard.run("loop", loop_events.before_backward, self._session)
@@ -147,12 +154,41 @@ class Training:
             entry.walked += 1
         self._session.guard.run("loop", loop_events.note_graph, self._session, roots, inputs, leaves)
 
+    def _stays_calm(self, roots: tuple[torch.Tensor, ...]) -> bool:
+        """Take note of the loss and no more, unless it is NaN or Inf, or not to be told."""
+        root = roots[0] if len(roots) == 1 else None
+        loss = None if root is None else _value(root)
+        if root is not None and (root.device.type != "cpu" if loss is None else loss - loss == 0):
+            self._loss = loop_events.unscaled_loss(self._session, loss, root)
+            return True
+        self._wake()
+        return False
+
+    @property
+    def calm_site(self) -> Site | None:
+        """Return the line that backward was last called from, in a step that is only counted."""
+        return self._site if self.calm else None
+
+    def _wake(self) -> None:
+        """Follow the loop again."""
+        if self.calm:
+            self.calm = False
+            self._session.loop.resume()
+
     def _note_constant_loss(self, leaves: dict[int, torch.Tensor]) -> None:
         """Note where a loss that reaches no parameter was made: a stand-in that only looks like a loss."""
         for leaf in leaves.values():
             site = self._session.tracer.made_at(leaf)
             if site is not None:
                 self._session.events.note("constant_loss", self.steps, site)
+
+    def _may_be_calm(self, elapsed: float) -> bool:
+        """Return whether the next step may be passed over: following every one is over the budget."""
+        if self.recording or self._calm_steps >= MAX_CALM_STEPS or self.steps < CALM_AFTER:
+            return False
+        if self._session.replicas or len(self._session.optimizers.alive()) != 1 or self._session.tracer.active:
+            return False
+        return self._budget.is_over(elapsed, self._pace.value)
 
     def _note_moves(self) -> None:
         """Count the values that changed without a step: a write through `.data` leaves no other trace."""
@@ -182,10 +218,12 @@ class Training:
     def after_backward(self, site: Site | None, roots: tuple[torch.Tensor, ...]) -> None:
         """Count a backward pass; where there is no optimizer, it is a step."""
         self.backwards += 1
+        self._site = site
         if self._session.replicas:
             self._session.guard.run("replicas", self._session.replicas.after_backward, site)
-        self._session.nonfinite.after_backward()
-        self._session.losses.after_backward(roots)
+        if not self.calm:
+            self._session.nonfinite.after_backward()
+            self._session.losses.after_backward(roots)
         self._session.journal.note_pass(roots, site, self.steps, walk=self._session.tracer.active)
         root = roots[0] if roots else None
         grad_fn = root.grad_fn.name() if root is not None and root.grad_fn is not None else ""
@@ -196,7 +234,8 @@ class Training:
             self._session.events.note("nonfinite_loss", self.steps, site, value=str(self._loss))
         for optimizer in self._session.optimizers.alive():
             optimizer.backwards += 1
-        self._session.guard.run("loop", loop_events.after_backward, self._session, site, root)
+        if not self.calm:
+            self._session.guard.run("loop", loop_events.after_backward, self._session, site, root)
         if self._session.by_hand.is_step(site) or not len(self._session.optimizers):
             self._step(None, None)
 
@@ -220,6 +259,11 @@ class Training:
         tracked.depth += 1
         if tracked.depth > 1:
             return False
+        if has_closure:
+            self._wake()
+        if self.calm:
+            tracked.is_read = True
+            return True
         if tracked.steps == 0:
             self._session.optimizers.name(optimizer)
         self._session.tracer.paused = True
@@ -256,6 +300,11 @@ class Training:
         tracked.last_learning_rates = learning_rates(optimizer)
         tracked.zero_rate_steps += all(rate == 0 for rate in tracked.last_learning_rates)
         self._session.groups.note_step(optimizer, tracked)
+        if self.calm:
+            self.counts.pass_over(tracked.id, self.steps)
+            self._session.recorder.writer.add_step(self._step_fact(tracked))
+            self._advance(tracked)
+            return
         self._session.guard.run("rewriting", self._session.rewriting.after_step, tracked)
         self._session.guard.run(
             "loop", lambda: loop_events.after_step(self._session, tracked, site, closure=has_closure)
@@ -356,6 +405,7 @@ class Training:
             merge_uses(self._session)
             self._session.tracer.forget()
         elapsed = _clock() - self._session.began
+        was_recorded = self.recording
         self.recording = self._budget.record_next(
             steps_done=self.steps,
             optimizers=sum(o.ref() is not None for o in self._session.optimizers.alive()),
@@ -365,6 +415,13 @@ class Training:
         )
         self.open_window()
         self._session.losses.end_step()
+        is_calm = not was_recorded and tracked is not None and self._may_be_calm(elapsed)
+        if is_calm:
+            self.calm = True
+            self._calm_steps += 1
+        else:
+            self._wake()
+            self._calm_steps = 0
         if elapsed - self._session.flushed > self._session.flush_s or _is_power_of_two(self.steps):
             self._session.write()
 

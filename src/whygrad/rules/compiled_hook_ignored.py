@@ -93,7 +93,6 @@ _EVENT = "compiled_hook_ignored"
     title="A hook that was set after compilation never runs",
     severity=Severity.WARNING,
     since="0.1.0",
-    explains=("unused-parameter", "unreached-parameter"),
 )
 def check(evidence: Evidence) -> Iterator[Finding]:
     """Yield a finding for each line that sets hooks on compiled modules."""
@@ -113,7 +112,7 @@ def _finding(event: Event) -> Finding:
             f"The hook on a `{event.subject}`{more} was set after torch.compile had compiled the model: "
             f"it did not run in any of {counted(steps, 'step')}"
         ),
-        fix=f"Set it before the first call of the model that is compiled{at(compiled_at)}, or call torch._dynamo.reset()",
+        fix=f"Set it before the first call of what is compiled{at(compiled_at)}, or call torch._dynamo.reset() then",
         evidence={
             "hook": event.detail.get("hook", ""),
             "hooks": event.count,

@@ -39,7 +39,7 @@ class Round(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, grad):
-        return None
+        return None  # custom-backward
 
 
 torch.manual_seed(0)
@@ -47,7 +47,7 @@ encoder, head = nn.Linear(4, 8), nn.Linear(8, 1)
 parameters = [*encoder.parameters(), *head.parameters()]
 optimizer = torch.optim.SGD(parameters, lr=0.1)
 for _ in range(5):
-    code = Round.apply(encoder(torch.randn(16, 4)))  # custom-backward
+    code = Round.apply(encoder(torch.randn(16, 4)))
     loss = (head(code) - 1).pow(2).mean()
     optimizer.zero_grad()
     loss.backward()

@@ -1,4 +1,4 @@
-"""`model` was in eval mode in 190 of 200 steps: its 4 Dropout and BatchNorm layers did not train.
+"""`model` was in eval mode in 190 of 200 steps: its 4 layers with Dropout and BatchNorm did not train.
 
 ## What it looks for
 
@@ -110,7 +110,7 @@ def check(evidence: Evidence) -> Iterator[Finding]:
         if root.name or root.training is not False or not enough or not _is_trained(evidence, root):
             continue
         norms = [m for m in _resting(evidence, root) if m.type.startswith(_NORMS)]
-        drops = [m for m in _resting(evidence, root) if "Dropout" in m.type]
+        drops = [m for m in _resting(evidence, root) if m not in norms]
         if norms or drops:
             yield _finding(evidence, root, norms, drops)
 
@@ -130,9 +130,9 @@ def _finding(evidence: Evidence, root: Module, norms: list[Module], drops: list[
     kinds = " and ".join(name for name, found in (("Dropout", drops), ("BatchNorm", norms)) if found)
     layers = counted(len(norms) + len(drops), "layer")
     held = [p for p in evidence.parameters if p.root == root.root and is_stepped(evidence, p)]
-    state = f"its {kinds} {layers} did not train"
+    state = f"its {layers} with {kinds} did not train"
     if fresh and not switched:
-        state = f"its {counted(len(fresh), 'BatchNorm layer')} normalise by statistics that no batch has set"
+        state = f"no batch has set the statistics of its {counted(len(fresh), 'BatchNorm layer')}"
     return Finding(
         rule=_SLUG,
         severity=Severity.WARNING if switched or fresh else Severity.INFO,

@@ -16,7 +16,8 @@ hook that was to freeze something for a while was never removed.
 Which parameters carry a hook of the program's own, which intermediates got one in the traced steps and which parameters
 lie behind these, and which modules have backward hooks; and the gradients. A parameter is reported if its gradient was
 exactly zero at each of at least five recorded steps, or never there at a step although backward reached it. A mask that
-leaves some elements a gradient is left alone. So is a hook that steps an optimizer itself.
+leaves some elements a gradient is left alone. So is a hook that steps an optimizer itself. A gradient that a hook left
+below 1e-6 counts as well, if all its updates together took the weight by less than 2% and the loss did not fall.
 
 Behind a hook on an intermediate, or on a module, everything that is behind it has to be zero, and something else of the
 same model must not be: a loss that gives no gradient at all is no hook's fault.
@@ -77,10 +78,13 @@ from whygrad.evidence import Evidence
 from whygrad.model import Event, Finding, Module, Parameter, Place, Role, Severity
 from whygrad.rules._base import rule
 from whygrad.rules._select import is_stepped, names
-from whygrad.rules._text import counted, named
+from whygrad.rules._text import counted, named, number
+from whygrad.rules._updates import has_fallen, losses, travel
 
 _SLUG = "gradient-hook"
 _MIN_STEPS = 5
+_FAINT = 1e-6
+_NOWHERE = 0.02  # of the weight, if all updates went one way
 
 
 @rule(
@@ -108,10 +112,11 @@ def check(evidence: Evidence) -> Iterator[Finding]:
 def _wiped(evidence: Evidence) -> Iterator[tuple[Event, str, Sequence[Parameter]]]:
     trained = [p for p in evidence.parameters if p.requires_grad and is_stepped(evidence, p)]
     lost = {p.id for p in trained if _is_lost(evidence, p)}
+    faint = {p.id for p in trained if _is_faint(evidence, p)}
     by_id = {str(parameter.id): parameter for parameter in trained}
     for event in evidence.events_of("gradient_hook"):
         parameter = by_id.get(event.subject)
-        if parameter is not None and parameter.id in lost:
+        if parameter is not None and parameter.id in lost | faint:
             yield event, "on", (parameter,)
     for event in evidence.events_of("tensor_hook"):
         behind = [p for p in trained if p.id in event.detail.get("parameters", ())]
@@ -125,6 +130,14 @@ def _is_lost(evidence: Evidence, parameter: Parameter) -> bool:
     if total is None:
         return parameter.steps >= _MIN_STEPS and not parameter.gradient_steps and parameter.reached >= _MIN_STEPS
     return total.steps >= _MIN_STEPS and total.zero_steps == total.steps
+
+
+def _is_faint(evidence: Evidence, parameter: Parameter) -> bool:
+    """Return whether a gradient is there, and takes its parameter nowhere."""
+    total = evidence.total(Role.GRADIENT, parameter.id)
+    if total is None or total.steps < _MIN_STEPS or has_fallen(losses(evidence)):
+        return False
+    return total.statistics.max_abs < _FAINT and travel(evidence, parameter) < _NOWHERE
 
 
 def _if_all_lost(trained: Sequence[Parameter], behind: Sequence[Parameter], lost: set[int]) -> Sequence[Parameter]:
@@ -149,7 +162,9 @@ def _is_within(module: Module, name: str) -> bool:
 
 def _finding(evidence: Evidence, place: Place, what: str, hit: Sequence[Parameter]) -> Finding:
     total = evidence.total(Role.GRADIENT, hit[0].id)
-    if total is None:
+    if total is not None and total.statistics.max_abs > 0:
+        state = f"a gradient of at most {number(total.statistics.max_abs)} at {counted(total.steps, 'recorded step')}"
+    elif total is None:
         state = f"no gradient at any of {counted(hit[0].steps, 'step')}"
     else:
         state = f"a gradient of exactly zero at all {counted(total.steps, 'recorded step')}"

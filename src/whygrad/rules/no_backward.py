@@ -97,7 +97,7 @@ def check(evidence: Evidence) -> Iterator[Finding]:
         return
     for optimizer in evidence.optimizers:
         if optimizer.steps >= _MIN_STEPS:
-            if not _moves(evidence, optimizer):
+            if not 0 < evidence.info.grad_calls < optimizer.steps and not _moves(evidence, optimizer):
                 yield _finding(evidence, optimizer)
         elif not evidence.info.grad_calls and _is_idle_training(evidence, optimizer):
             yield _finding(evidence, optimizer)

@@ -1,4 +1,4 @@
-"""the gradient of `pool.p` is NaN at step 0: the loss was finite (4.37), so it arose in backward, in `pool`.
+"""the gradient of `encoder.weight` (+3) is NaN at step 130: `log` made it: 2 elements of its input are 0.
 
 ## What it looks for
 
@@ -13,8 +13,19 @@ the norm is NaN too. Where it started can no longer be seen a step later.
 
 ## What it measures
 
-NaN and Inf are counted in every gradient, weight, update and module output of each recorded step, and in the loss of
-each step. The first step with any of them is taken apart:
+In each recorded step the result of every torch call is looked at, and in backward what every node of the graph gives
+on: the first call, or node, that made NaN or Inf out of finite numbers is the place, with its line. What never gets to
+the loss, or to a parameter's gradient, is left out.
+
+In the steps between, nothing is followed while they run. Two questions are asked when backward is called. The loss is
+not finite: what its graph saved is searched for the first node with finite inputs and a result that is not. The loss
+is finite: the nodes whose derivative can be infinite are asked whether it is, at the values they saved (a root of 0);
+then this one pass is watched. The line of such a node is told by the likeness of the graph to those of recorded steps,
+and left out where several lines look alike. `whygrad run --trace-all` follows every step, and is certain.
+
+NaN and Inf are also counted in every gradient, weight, update and module output of each recorded step, and in the loss
+of each step. Where no operation was seen (on an accelerator, a step is not made to wait for an answer), the first step
+with any of them is taken apart:
 
 - the loss is not finite: it arose in forward, at the earliest module whose output is not finite, or behind all modules;
 - the loss is finite, a gradient is not: it arose in backward, between the last module whose output's gradient is still

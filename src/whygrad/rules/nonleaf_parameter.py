@@ -71,6 +71,7 @@ Weights that another network computes, or that a parametrization makes from a le
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from whygrad.evidence import Evidence
 from whygrad.model import Event, Finding, Parameter, PathEnd, Place, Severity
@@ -139,9 +140,9 @@ def _buried(parameter: Parameter) -> Finding:
 def _read(event: Event) -> Finding:
     made = place_in(event, "made_at")
     what = f"is computed{at(made)} from a leaf that nothing else holds: its own `.grad` stays None"
-    return _finding(
-        event.subject, what, (made, event.place), {"reads": event.count, "shape": event.detail.get("shape")}
-    )
+    evidence = {"reads": event.count, "shape": event.detail.get("shape")}
+    finding = _finding(event.subject, what, (made, event.place), evidence)
+    return replace(finding, tensors=tuple(event.detail.get("names", ())) or finding.tensors)
 
 
 def _finding(name: str, what: str, places: tuple[Place | None, ...], evidence: dict[str, object]) -> Finding:

@@ -15,7 +15,8 @@ The hinge and margin losses take 1 and -1; given 0 in place of -1 they lose thos
 
 In the traced steps, the smallest and the largest target, for each call of these losses that a backward pass led back
 to, and the share of targets below 0 and above 1 by more than 0.001. A single target outside is reported, for none has
-a meaning. For the losses of 1 and -1, targets whose smallest one is 0 in each of at least three calls are reported.
+a meaning; `cross_entropy` and `kl_div` may be weighted by counts, so there only negative ones are. For the losses of 1
+and -1, targets whose smallest one is 0 in each of at least three calls are reported.
 
 ## Example
 
@@ -74,7 +75,8 @@ from whygrad.rules._select import names
 from whygrad.rules._text import number
 
 _SLUG = "target-mismatch"
-_OF_UNIT = ("binary_cross_entropy", "binary_cross_entropy_with_logits", "kl_div")
+_OF_UNIT = ("binary_cross_entropy", "binary_cross_entropy_with_logits")
+_OF_WEIGHTS = ("cross_entropy", "kl_div")
 _OF_SIGNS = ("soft_margin_loss", "hinge_embedding_loss", "margin_ranking_loss", "cosine_embedding_loss")
 
 
@@ -98,9 +100,10 @@ def check(evidence: Evidence) -> Iterator[Finding]:
 
 def _wanted(call: LossCall) -> str:
     """Return what a loss takes that is fed with something else; "" if it gets what it takes."""
-    is_distribution = call.function == "cross_entropy" and not call.target_is_index and call.target_shape == call.shape
-    if call.function in _OF_UNIT or is_distribution:
+    if call.function in _OF_UNIT:
         return "0 to 1" if call.target_negative + call.target_above_one > 0 else ""
+    if call.function in _OF_WEIGHTS and not call.target_is_index:
+        return "0 to 1" if call.target_negative > 0 else ""
     return "1 and -1" if call.function in _OF_SIGNS and call.target_low == 0.0 < call.target_high else ""
 
 

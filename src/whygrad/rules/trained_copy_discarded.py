@@ -21,6 +21,9 @@ Reported is a model at least half of whose parameters
 - have copies that were trained,
 - and were evaluated, while no copy was.
 
+The other way round it is a warning: a copy that was taken before the first step and never changed is evaluated, and the
+original, which is trained, is not. An average of the weights that nobody updates looks like that.
+
 A frozen teacher, or a reference policy, looks the same, but is called at each step of its student: a model that was
 evaluated more often than once in two steps is left alone.
 
@@ -118,6 +121,7 @@ def check(evidence: Evidence) -> Iterator[Finding]:
     for parameter in evidence.parameters:
         if parameter.copy_of is not None and parameter.copy_of != parameter.id:
             copies.setdefault(parameter.copy_of, []).append(parameter)
+    yield from _of_early_copies(evidence)
     left = [p for p in evidence.parameters if p.id in copies and _is_left_behind(evidence, p, copies[p.id])]
     for root in dict.fromkeys(parameter.root for parameter in left):
         group = [parameter for parameter in left if parameter.root == root]
@@ -126,10 +130,49 @@ def check(evidence: Evidence) -> Iterator[Finding]:
             yield _finding(evidence, group, copies)
 
 
-def _is_left_behind(evidence: Evidence, original: Parameter, copies: Sequence[Parameter]) -> bool:
-    if is_stepped(evidence, original) or has_moved(evidence, original) or not original.requires_grad:
+def _of_early_copies(evidence: Evidence) -> Iterator[Finding]:
+    """Yield one finding for each copy, taken before the first step, that is evaluated in place of what is trained."""
+    by_id = {parameter.id: parameter for parameter in evidence.parameters}
+    early = [p for p in evidence.parameters if p.copied_step == 0 and p.copy_of in by_id and _stands(evidence, p)]
+    pairs = [(p, by_id[p.copy_of]) for p in early if p.copy_of is not None]
+    used = [(p, o) for p, o in pairs if o.gradient_steps and is_stepped(evidence, o) and not o.evaluations]
+    for root in dict.fromkeys(copy.root for copy, _ in used):
+        group = [pair for pair in used if pair[0].root == root]
+        model = [p for p in evidence.parameters if p.root == root and p.registered and p.copied_step == 0]
+        if 2 * len(group) >= len(model):
+            yield _early(evidence, [copy for copy, _ in group], [original for _, original in group])
+
+
+def _early(evidence: Evidence, copies: Sequence[Parameter], originals: Sequence[Parameter]) -> Finding:
+    first, trained = copies[0], originals[0]
+    return Finding(
+        rule=_SLUG,
+        severity=Severity.WARNING,
+        tensors=names(copies),
+        place=first.copied_at,
+        message=(
+            f"`{first.root}` is a copy of `{trained.root}` from before the first step: it is evaluated, and "
+            f"{named(names(copies))} never changed in {counted(trained.steps, 'step')} of `{trained.root}`"
+        ),
+        fix=f"Evaluate `{trained.root}`, or bring what it learns into `{first.root}`: update the average, or load it",
+        evidence={
+            "steps_of_original": trained.steps,
+            "evaluations": first.evaluations,
+            "steps": evidence.info.steps,
+            "parameters": len(copies),
+        },
+    )
+
+
+def _stands(evidence: Evidence, parameter: Parameter) -> bool:
+    """Return whether a parameter never changed, and was evaluated now and then."""
+    if is_stepped(evidence, parameter) or has_moved(evidence, parameter):
         return False
-    if not 0 < original.evaluations <= _MOST_EVALUATIONS * evidence.info.steps:
+    return 0 < parameter.evaluations <= _MOST_EVALUATIONS * evidence.info.steps
+
+
+def _is_left_behind(evidence: Evidence, original: Parameter, copies: Sequence[Parameter]) -> bool:
+    if not _stands(evidence, original) or not original.requires_grad:
         return False
     trained = [copy for copy in copies if copy.gradient_steps and is_stepped(evidence, copy)]
     return bool(trained) and not any(copy.evaluations for copy in copies)
@@ -157,7 +200,7 @@ def _finding(evidence: Evidence, group: Sequence[Parameter], copies: dict[int, l
             "steps_of_copies": sum(copy.steps for copy in trained),
             "evaluations": first.evaluations,
             "steps": evidence.info.steps,
-            "parameters": counted(len(group), "parameter"),
+            "parameters": len(group),
         },
         also=tuple(known[1:3]),
     )

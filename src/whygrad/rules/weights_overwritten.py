@@ -19,7 +19,9 @@ each such write, how much of the way from the weight's first value it took back.
 
 - a weight that after at least four in five steps, five or more, was bit for bit what it had been before the step;
 - a weight that was written at least three times so that on average 75% of its way was taken back (25% where
-  `load_state_dict` was given the model's own tensors, which restores nothing).
+  `load_state_dict` was given the model's own tensors, which restores nothing);
+- a weight that was written at least three times, in four of five cases by half of its size or more: it is initialised
+  again.
 
 Averages, masks, clipping, a projection onto a norm and Lookahead all write weights between steps, and take back less:
 Lookahead half of the last stretch, of which less and less is all of the way. A program that puts the optimizer back as
@@ -97,6 +99,8 @@ _UNDONE = 0.75  # of the way from the first value, on average
 _UNDONE_BY_OWN = 0.25
 _RESETS = 2  # times that the optimizer is put back as well
 _OWN = "own_weights_loaded"
+_DRAWING = ("uniform_", "normal_", "trunc_normal_", "orthogonal_")  # and those that initialise by a layer's size
+_INITIALISING = ("kaiming_", "xavier_")
 _OVERWRITING = ("copy", "copy_", "data=", "setitem", "set_", "fill_", "zero_")
 
 
@@ -119,6 +123,8 @@ def check(evidence: Evidence) -> Iterator[Finding]:
 def _is_put_back(evidence: Evidence, parameter: Parameter) -> bool:
     if parameter.compared >= _MIN_PAIRS and parameter.restored >= _RESTORED * parameter.compared:
         return True
+    if parameter.overwritten >= _MIN_WRITES and parameter.replaced >= _RESTORED * parameter.overwritten:
+        return True
     least = _UNDONE_BY_OWN if parameter.loads and evidence.events_of(_OWN) else _UNDONE
     return parameter.overwritten >= _MIN_WRITES and parameter.undone >= least * parameter.overwritten
 
@@ -138,7 +144,10 @@ def _elements(parameters: Sequence[Parameter]) -> int:
 
 def _finding(evidence: Evidence, optimizer: Optimizer, hit: Sequence[Parameter], *, whole: bool) -> Finding:
     worst = max(hit, key=lambda parameter: parameter.overwritten)
-    share = max(worst.undone / worst.overwritten, worst.restored / worst.overwritten)
+    share = max(worst.undone, worst.restored) / worst.overwritten
+    how = f"put back {counted(worst.overwritten, 'time')}, by {number(100 * share)}% of the way"
+    if share < _UNDONE_BY_OWN:
+        how = f"written {counted(worst.overwritten, 'time')}, {worst.replaced} of them by half of their size or more"
     own = _first(evidence, _OWN)
     places = _places(evidence, optimizer, hit)
     return Finding(
@@ -147,14 +156,15 @@ def _finding(evidence: Evidence, optimizer: Optimizer, hit: Sequence[Parameter],
         tensors=names(hit),
         place=places[0] if places else None,
         message=(
-            f"the weights that `{optimizer.name}` had moved were put back {counted(worst.overwritten, 'time')}, by "
-            f"{number(100 * share)}% of the way: {named(names(hit))} {'do' if len(hit) > 1 else 'does'} not learn"
+            f"the weights that `{optimizer.name}` had moved were {how}: {named(names(hit))} "
+            f"{'do' if len(hit) > 1 else 'does'} not learn"
         ),
         fix=_fix(own),
         evidence={
             "overwritten": worst.overwritten,
             "restored": worst.restored,
             "undone": share,
+            "replaced": worst.replaced,
             "pairs_of_steps": worst.compared,
             "loads": worst.loads,
             "steps": worst.steps,
@@ -181,7 +191,11 @@ def _places(evidence: Evidence, optimizer: Optimizer, hit: Sequence[Parameter]) 
     """Return the lines that write the weights, the likeliest first; where none is known, the step that they undo."""
     loads = [*evidence.events_of(_OWN), *evidence.events_of("weights_loaded")] if any(p.loads for p in hit) else []
     known = {parameter.id for parameter in hit}
-    writes = [e for e in evidence.events_of("weight_written") if e.subject in _OVERWRITING]
+    writes = [
+        e
+        for e in evidence.events_of("weight_written")
+        if e.subject.startswith(_INITIALISING) or e.subject in (*_OVERWRITING, *_DRAWING)
+    ]
     near = sorted(writes, key=lambda event: event.detail.get("parameter") not in known)
     events = [*loads, *near, *evidence.events_of("write_in_source")]
     places = [*(event.place for event in events), optimizer.stepped_at]

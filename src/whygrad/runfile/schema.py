@@ -156,10 +156,12 @@ CREATE TABLE parameter (
     overwritten          INTEGER,  -- of those: something had written it in between
     restored             INTEGER,  -- of those: it was again what it had been before the step
     undone               REAL,     -- added over those: the share of the way from its first value that was taken back
+    replaced             INTEGER,  -- of those: the write moved it by at least half of its size
     unmoved              REAL,     -- of a half precision weight: share of elements that still stand where they began
     loads                INTEGER,  -- calls of load_state_dict that wrote it since it was first seen
     copy_of              INTEGER,  -- id of the parameter that it was deep-copied from
     copied_at            INTEGER,  -- and where
+    copied_step          INTEGER,  -- steps that were done by then
     evaluations          INTEGER,  -- of copies and copied ones: calls of their model without grad, and of its eval()
     rows                 INTEGER,  -- size of dimension 0 of a tensor of two or more dimensions
     silent_rows          INTEGER,  -- of those: gradient exactly zero in every recorded step

@@ -14,7 +14,7 @@ class Binarise(torch.autograd.Function):
     @staticmethod
     def backward(ctx, grad):
         (x,) = ctx.saved_tensors
-        return None, grad * (x.abs() < ctx.width)
+        return None, grad * (x.abs() < ctx.width)  # custom-backward
 
 
 torch.manual_seed(13)
@@ -22,7 +22,7 @@ encode, decode = nn.Linear(6, 12), nn.Linear(12, 6)
 optimizer = torch.optim.Adam([*encode.parameters(), *decode.parameters()], lr=1e-2)
 for _ in range(10):
     x = torch.randn(32, 6)
-    bits = Binarise.apply(encode(x), torch.tensor(1.0, requires_grad=True))  # custom-backward
+    bits = Binarise.apply(encode(x), torch.tensor(1.0, requires_grad=True))
     loss = (decode(bits) - x).pow(2).mean()
     optimizer.zero_grad()
     loss.backward()

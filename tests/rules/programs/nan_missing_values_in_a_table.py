@@ -3,7 +3,6 @@
 import torch
 from torch import nn
 
-
 torch.manual_seed(10)
 table = torch.randn(200, 7)
 table[150:153, 4] = float("nan")  # nonfinite-gradient

@@ -60,7 +60,7 @@ def read(session: Session, tables: Tables, roots: Sequence[Value]) -> None:
     for value in present.values:
         if value.softmax is not None:
             _note_softmax(session, tables, value, batch)
-        if value.is_scrambled and not _is_undone(value, present):
+        if value.is_scrambled and _holds_data(value) and not _is_undone(value, present):
             _note_event(session, "scrambled_reshape", value, before=value.parents[0].shape, after=value.shape)
         if value.is_zero:
             _note_factor(session, value)
@@ -75,10 +75,10 @@ def read(session: Session, tables: Tables, roots: Sequence[Value]) -> None:
 
 
 def _batch(present: _Pass) -> int | None:
-    """Return the number of samples: size of dimension 0 of what most losses take, else of what leads to the loss."""
+    """Return the number of samples: size of dimension 0 of what most losses take, else of what most layers take."""
     taken = [value.loss.input.shape for value in present.losses if value.loss is not None]
-    near = [value.shape for value in present.region if value.learns]
-    sizes = [shape[0] for shape in taken if shape] or [shape[0] for shape in near if shape]
+    layers = (value for value in present.values if any(parent.leaf is not None for parent in value.parents[1:]))
+    sizes = [shape[0] for shape in taken if shape] or [v.parents[0].shape[0] for v in layers if v.parents[0].shape]
     return max(set(sizes), key=sizes.count) if sizes else None
 
 
@@ -274,6 +274,11 @@ def _pointwise_ancestors(value: Value) -> Iterator[Value]:
         fresh = [parent for parent in one.parents if id(parent) not in seen] if _is_pointwise(one) else []
         seen.update(map(id, fresh))
         todo.extend(fresh)
+
+
+def _holds_data(value: Value) -> bool:
+    """Return whether a value was not computed from parameters alone: the order of fresh weights means nothing."""
+    return any(each.leaf is None and not each.parents for each in ancestors([value]))
 
 
 def _is_undone(value: Value, present: _Pass) -> bool:

@@ -6,6 +6,7 @@ import time
 from dataclasses import dataclass, field
 
 SHARE = 0.01  # of the run's time
+CREDIT_S = 0.1  # that may be spent at once
 CHEAP_S = 60e-6  # a look that takes no longer is always worth it
 RARELY = 16  # even over the share, one step in this many is looked at
 UNRISKY = 8  # where the last graph held nothing that could break, one step in this many is looked at
@@ -26,7 +27,7 @@ class Pace:
 
     def is_due(self) -> bool:
         """Return whether to look at the pass that begins now."""
-        affordable = self._last <= CHEAP_S or self._spent <= SHARE * (_clock() - self._began)
+        affordable = self._last <= CHEAP_S or self._spent <= CREDIT_S + SHARE * (_clock() - self._began)
         enough = (min(self._fruitless, RARELY) if affordable else RARELY) if self.is_risky else UNRISKY
         self._skipped += 1
         if self._skipped < enough:
