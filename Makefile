@@ -15,7 +15,7 @@ help:  ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 10
 
 # Each stamp is younger than the files that decide what is installed, so that a second call installs nothing.
-$(VENV)/.installed-run: pyproject.toml constraints.txt
+$(VENV)/.installed-run: pyproject.toml constraints.txt hatch_build.py $(wildcard src/whygrad/stats/native/*.[ch])
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "whygrad needs Python 3.11 or newer: make PYTHON=python3.11")'
 	$(PYTHON) -m venv $(VENV)
 	$(PIP) --upgrade pip
@@ -55,6 +55,10 @@ pictures: $(VENV)/.installed-dev  ## make the README's pictures anew (needs chro
 corpus: $(VENV)/.installed-dev  ## score whygrad on the corpus, as a table
 	$(BIN)/python tests/corpus/score.py --jobs $(JOBS)
 
+bench: $(VENV)/.installed-dev  ## measure what watching costs (half an hour on a quiet machine)
+	$(BIN)/python -m benchmarks
+
 clean:  ## delete what these targets made
+	rm -f src/whygrad/stats/native/_kernel.*
 	rm -rf $(VENV) build dist test-artifacts .whygrad .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -407,7 +407,7 @@ class Replica:
     steps: int = 0  # optimizer steps on those gradients
     local_steps: int = 0  # of those: the last backward pass before it was not averaged
     first_local_step: int | None = None  # counts as `steps` does
-    local_why: str = ""  # of that step: "no-sync", "outside" (of forward), "repeated" (backward after one forward)
+    local_why: str = ""  # "no-sync", "outside" (of forward), "repeated" (backward), "unknown" (the wrapper is compiled)
     local_at: Place | None = None  # user line of the last backward pass before it
 
 

@@ -110,3 +110,14 @@ def test_a_norm_is_fresh_until_a_batch_has_set_its_statistics(tmp_path):
     modules = {module.name: module for module in watched(tmp_path, program).modules}
 
     assert (modules["1"].fresh, modules["2"].fresh, modules["0"].fresh) == (False, True, False)
+
+
+def test_a_model_that_was_copied_can_still_be_swapped(tmp_path):
+    def program():
+        model = nn.Linear(3, 2)
+        twin = copy.deepcopy(model)
+        fit(twin)
+        torch.utils.swap_tensors(model.weight, nn.Parameter(torch.zeros(2, 3)))
+        return model, twin
+
+    assert watched(tmp_path, program).info.raised is None

@@ -50,12 +50,28 @@ def test_a_hook_on_a_parameter_is_noted_where_it_is_set(tmp_path, prepare):
     assert "set here" in event.place.code
 
 
-def test_a_partial_is_noted_where_its_function_is_defined_if_nothing_shows_where_it_is_set(tmp_path):
-    (event,) = run(
-        tmp_path, lambda model: setattr(model, "handle", model[0].weight.register_hook(functools.partial(halve, 0.5)))
-    ).events_of("gradient_hook")
+def in_a_partial(model):
+    model[0].weight.register_hook(functools.partial(halve, 0.5))  # set here
 
-    assert event.place.code.startswith("def halve")
+
+def as_an_object(model):
+    model[0].weight.register_hook(HOOK)
+
+
+class Halving:
+    def __call__(self, grad):  # defined here
+        return grad * 0.5
+
+
+HOOK = Halving()
+
+
+def test_a_partial_and_an_object_that_can_be_called_are_hooks_too(tmp_path):
+    (partial,) = run(tmp_path / "a", in_a_partial).events_of("gradient_hook")
+    (called,) = run(tmp_path / "b", as_an_object).events_of("gradient_hook")
+
+    assert "set here" in partial.place.code
+    assert "defined here" in called.place.code  # several lines of this file set hooks
 
 
 def test_a_hook_on_an_intermediate_knows_the_parameters_behind_it(tmp_path):
@@ -76,10 +92,6 @@ def test_a_hook_on_an_intermediate_knows_the_parameters_behind_it(tmp_path):
 
 
 def test_backward_hooks_of_modules_are_noted_with_their_side(tmp_path):
-    class Blocker(nn.Module):
-        def __call__(self, *given):
-            return None
-
     def prepare(model):
         model[2].register_full_backward_pre_hook(lambda _module, _grad: None)
 

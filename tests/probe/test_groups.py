@@ -2,6 +2,7 @@
 
 import math
 
+import pytest
 import torch
 from torch import nn
 
@@ -34,7 +35,8 @@ def test_a_group_knows_its_parameters_its_settings_and_its_rates(tmp_path):
     assert [[names[number] for number in group.parameters] for group in (first, second)] == [["weight"], ["bias"]]
     assert (first.optimizer, first.position, second.position) == (0, 0, 1)
     assert (first.learning_rate, first.base_learning_rate, second.learning_rate) == (0.2, 0.2, 0.5)
-    assert (first.first_learning_rate, first.last_learning_rate, first.highest_learning_rate) == (0.0, 0.15, 0.15)
+    assert first.last_learning_rate == first.highest_learning_rate == pytest.approx(0.15)
+    assert first.first_learning_rate == 0.0
     assert (first.lowest_learning_rate, first.steps, first.zero_rate_steps, first.rises) == (0.0, 4, 1, 3)
     assert (first.weight_decay, second.weight_decay, first.decoupled) == (0.1, 0.0, True)
     assert (first.momentum, first.eps) == (0.8, 1e-6)

@@ -254,6 +254,18 @@ def test_a_reshape_of_prediction_and_target_alike_is_not_noted(tmp_path):
     assert not events_of(tmp_path, "scrambled_reshape", lambda out: F.mse_loss(out.view(3, 8), target.view(3, 8)))
 
 
+def test_classes_made_last_right_before_the_loss_are_noted(tmp_path):
+    labels = torch.zeros(64, dtype=torch.long)
+
+    def loss_of(out):
+        scores = out[:, :, None].expand(-1, -1, 8)[:, :2]
+        return F.cross_entropy(scores.reshape(-1, 2), labels)
+
+    (event,) = events_of(tmp_path, "scrambled_reshape", loss_of)
+
+    assert (event.subject, event.detail["after"]) == ("reshape", [64, 2])
+
+
 def test_a_reshape_of_weights_is_not_noted(tmp_path):
     assert not events_of(tmp_path, "scrambled_reshape", lambda out: out.sum() + (X[:3, :3] @ W.view(3, 8)).mean())
 

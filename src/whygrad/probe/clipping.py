@@ -133,7 +133,8 @@ def _observed(session: Session, kind: str, limit_name: str) -> tuple[Before, Aft
         if call is None:
             return
         site = session.user.capture(1)
-        entries = (session.parameters.get(tensor) for tensor in call.tensors or ())
+        tensors = call.tensors or []
+        entries = [session.parameters.get(tensor) for tensor in (*tensors[:1], *tensors[-1:])]  # all would cost time
         holders = {owner for entry in entries if entry is not None for owner in entry.optimizers}
         optimizers = session.loop.after_change(Deed.CLIP, site, holders)
         session.clipping.count(call, site, optimizers, session.scaling.carried(optimizers))
@@ -171,4 +172,4 @@ def _number(limit: Any) -> float | None:
 def _listed(given: Any) -> list[torch.Tensor] | None:
     if isinstance(given, torch.Tensor):
         return [given]
-    return [t for t in given if isinstance(t, torch.Tensor)] if isinstance(given, list | tuple) else None
+    return list(given) if isinstance(given, list | tuple) else None

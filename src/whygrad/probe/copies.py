@@ -6,8 +6,10 @@ is linked to its original as soon as both are tracked.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import weakref
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -31,6 +33,9 @@ class Copies:
 
     session: Session
     _any: bool = False  # nothing is counted in programs that copy nothing
+    _originals: dict[int, weakref.ref[torch.Tensor]] = field(default_factory=dict)  # what was copied, by number
+    _numbers: dict[int, int] = field(default_factory=dict)  # of an original, by identity
+    _count: int = 0
     _evaluations: int = 0
 
     def install(self, patches: Patches) -> None:
@@ -42,11 +47,32 @@ class Copies:
     def _copied(self, args: tuple[Any, ...], _kwargs: Any, result: Any) -> None:
         original = args[0]
         if isinstance(result, torch.Tensor) and result is not original:
-            self._any = True
             birth = self.session.parameters.birth(result)
             birth.copied = self.session.user.capture(3)
             birth.copied_step = self.session.training.steps
-            birth.original = self.session.parameters.birth(original).ref
+            birth.original = self._note_original(original)
+
+    def _note_original(self, tensor: torch.Tensor) -> Callable[[], torch.Tensor | None]:
+        """Return what gives the original as long as it lives, and is not released."""
+        self._any = True
+        number = self._number_of(tensor)
+        if number is None:
+            number = self._numbers[id(tensor)] = self._count
+            self._originals[number] = weakref.ref(tensor)
+            self._count += 1
+        return partial(self._original, number)
+
+    def _number_of(self, tensor: torch.Tensor) -> int | None:
+        number = self._numbers.get(id(tensor))
+        return number if number is not None and self._original(number) is tensor else None
+
+    def _original(self, number: int) -> torch.Tensor | None:
+        reference = self._originals.get(number)
+        return None if reference is None else reference()
+
+    def release(self, tensor: torch.Tensor) -> None:
+        """Drop the weak reference to a tensor: `torch.utils.swap_tensors` refuses tensors that have one."""
+        self._originals.pop(self._numbers.pop(id(tensor), -1), None)
 
     def note_load(self, module: nn.Module, state: Mapping[str, Any], site: Site | None) -> None:
         """Link the parameters of a model to those of another whose `state_dict()` it was given."""
@@ -58,10 +84,9 @@ class Copies:
             for parameter in own_parameters(other).values():
                 name = given.get(storage_key(parameter))
                 if name is not None:
-                    self._any = True
                     copy: Any = self.session.parameters.get(own[name]) or self.session.parameters.birth(own[name])
                     copy.copied, copy.copied_step = site, self.session.training.steps
-                    original = self.session.parameters.birth(parameter).ref
+                    original = self._note_original(parameter)
                     if isinstance(copy, Tracked):
                         copy.original_ref = original
                     else:
@@ -76,17 +101,19 @@ class Copies:
         if not self._any or not self.session.training.steps or self._evaluations >= MAX_EVALUATIONS:
             return
         self._evaluations += 1
+        table = self.session.parameters
         for parameter in module.parameters():
-            entry = self.session.parameters.get(parameter)
-            if entry is not None:
-                entry.evaluations += 1
-            else:
-                self.session.parameters.birth(parameter).evaluations += 1
+            entry = table.get(parameter)
+            if entry is None and self._number_of(parameter) is not None:
+                entry = table.add(parameter)  # nothing else may ever ask for it
+            (entry or table.birth(parameter)).evaluations += 1
 
     def link(self) -> None:
         """Give each copy the number of its original, where both are tracked."""
-        for entry in self.session.parameters.alive() if self._any else ():
+        for entry in self.session.parameters if self._any else ():
             if entry.original is None and entry.original_ref is not None:
                 tensor = entry.original_ref()
                 original = self.session.parameters.get(tensor) if tensor is not None else None
                 entry.original = None if original is None else original.id
+        self._numbers = {key: number for key, number in self._numbers.items() if self._original(number) is not None}
+        self._originals = {number: self._originals[number] for number in self._numbers.values()}

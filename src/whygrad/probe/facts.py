@@ -66,12 +66,16 @@ def write_facts(session: Session, *, ended: bool = False, raised: Raised | None 
     for optimizer in session.optimizers:
         writer.put(optimizer.fact())
     for replica in session.replicas:
-        writer.put(replica.fact())
+        writer.put(replica.fact(compiled=session.training.compiled))
     for group in session.groups.facts(session.optimizers):
         writer.put(group)
     names = {module.id: module.name for module in session.outputs.module_facts()}
-    for fact in (*session.feeds.facts(names), *session.symmetry.facts(), *session.activations.facts()):
-        writer.put(fact)
+    for feed in session.feeds.facts(names):
+        writer.put(feed)
+    for symmetry in session.symmetry.facts():
+        writer.put(symmetry)
+    for activation in session.activations.facts():
+        writer.put(activation)
     for happened in session.loop.facts():
         writer.put(happened)
     for clip in session.clipping.facts():

@@ -115,6 +115,9 @@ def _patch_autograd(session: Session, patches: Patches) -> None:
         training = session.training
         session.outputs.passes.end()
         training.grad_calls += 1
+        if session.replicas:
+            asked = args[1] if len(args) > 1 else kwargs.get("inputs")
+            session.replicas.note_grad(_tensors(asked) or (), _here(session))
         session.journal.note_pass(roots_of(args, kwargs), _here(session), training.steps, walk=session.tracer.active)
 
     patches.observe(torch.autograd, "grad", wrap("backward", before_grad), wrap("backward", count_grad_call))
@@ -167,6 +170,7 @@ def _patch_modules(session: Session, patches: Patches) -> None:
             session.tracer.release(tensor)
             session.losses.release(tensor)
             session.outputs.release(tensor)
+            session.copies.release(tensor)
             session.lineage.release(tensor)
             session.feeds.release(tensor)
             session.activations.release(tensor)

@@ -60,20 +60,25 @@ class Course:
         else:
             self.cut_short = True
 
-    def look(self) -> tuple[Stamp, ...]:
-        """Take note of a clear by hand since the last happening; return the gradients as they are now."""
+    def look(self, *, closely: bool) -> tuple[Stamp, ...]:
+        """Take note of a clear by hand since the last happening; return the gradients as they are now.
+
+        Args:
+            closely: Look at elements too, where nothing else shows a clear.
+        """
         stamps = self.sentinels.stamps()
-        if not are_gone(self.seen) and self._are_cleared(stamps):
+        if not are_gone(self.seen) and self._are_cleared(stamps, closely=closely):
             self.add(Happened(Deed.CLEAR_BY_HAND, None, (self.id,), self.uses()))
             self.clear()
         self.seen = stamps
         return stamps
 
-    def _are_cleared(self, stamps: tuple[Stamp, ...]) -> bool:
+    def _are_cleared(self, stamps: tuple[Stamp, ...], *, closely: bool) -> bool:
         if are_gone(stamps):
             return True
-        waits = self.steps > 0 and not self.fresh and not self.cleared  # `.data.zero_()` leaves no other trace
-        return (waits or stamps != self.seen) and self.sentinels.are_zero()
+        waits = self.steps > 0 and not self.fresh and not self.cleared
+        hidden = closely and waits  # `.data.zero_()` leaves no other trace
+        return (hidden or stamps != self.seen) and self.sentinels.are_zero()
 
     def uses(self) -> tuple[str, ...]:
         """Return the mark of gradients that were put to use by hand."""
@@ -130,9 +135,6 @@ class Loop:
             course.sentinels.choose(optimizer, self._known)
         return course
 
-    def _stamps(self) -> dict[int, tuple[Stamp, ...]]:
-        return {course.id: course.look() for course in self._courses.values()}
-
     def _changed(self) -> list[Course]:
         """Return the optimizers whose gradients changed since `_before`, and take note of the change."""
         changed = []
@@ -143,16 +145,16 @@ class Loop:
             course.seen = stamps
         return changed
 
-    def look(self) -> None:
+    def look(self, *, closely: bool = False) -> None:
         """Take note of how the gradients are before a call that may change them."""
-        self._before = self._stamps()
+        self._before = {course.id: course.look(closely=closely) for course in self._courses.values()}
 
     # -- backward ---------------------------------------------------------------------------------------------------
 
     def before_backward(self) -> None:
         """Take note of how the gradients are before a backward pass."""
         self._leaves = self._pairs = None
-        self.look()
+        self.look(closely=True)
 
     def note_leaves(
         self,
@@ -262,7 +264,7 @@ class Loop:
         course = self.follow(optimizer, tracked)
         if course is not None:
             course.sentinels.choose(optimizer, self._known)
-            stamps = course.look()
+            stamps = course.look(closely=True)
             course.empty = are_gone(stamps) or (course.cleared and not course.fresh and course.sentinels.are_zero())
 
     def stepped(self, tracked: TrackedOptimizer, site: Site | None, *, step: int, closure: bool) -> None:
@@ -273,7 +275,7 @@ class Loop:
                 other.add(Happened(Deed.STEP, site, (tracked.id,)))
         if course is not None:
             if closure:
-                course.empty = are_gone(course.look())
+                course.empty = are_gone(course.look(closely=False))
             marks = (Mark.EMPTY.value,) if course.empty else ()
             self._end(course, Happened(Deed.STEP, site, (tracked.id,), marks), step, closure=closure)
             course.steps += 1

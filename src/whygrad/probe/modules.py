@@ -144,7 +144,8 @@ def is_wrapper(module: nn.Module) -> bool:
 def unwrapped(module: nn.Module) -> nn.Module:
     """Return the model inside DistributedDataParallel, DataParallel and torch.compile."""
     while is_wrapper(module):
-        inner = children(module).get("module") or children(module).get("_orig_mod")
+        inside = children(module)
+        inner = inside.get("module", inside.get("_orig_mod"))  # no `or`: a compiled module may have no truth value
         if inner is None:
             break
         module = inner

@@ -25,6 +25,7 @@ from whygrad.probe.modes import has_modes, is_fresh
 from whygrad.probe.modules import ModuleRegistry, NamedModule
 from whygrad.probe.pass_kinds import PassKinds
 from whygrad.probe.patches import drop_own_frame
+from whygrad.probe.recurrence import Recurrence, Row
 from whygrad.probe.source import Site, place_or_none
 from whygrad.probe.tracebacks import clean_traceback
 from whygrad.probe.variation import deviations
@@ -33,9 +34,7 @@ from whygrad.stats.kernel import is_supported, tensor_statistics
 _DEPTH = 4  # structures in structures
 _ITEMS = 1024  # of one structure
 _VARIED = 5  # windows at the start, and each fifth later, in which samples are compared
-RECURRENT_CALLS = 4  # of a module, in one step
 MAX_RETIRED = 5000
-Row = tuple[int, torch.Tensor]  # id of the output, its statistics (8,)
 
 
 @dataclass(slots=True)
@@ -78,28 +77,13 @@ class Window:
     measured: dict[int, tuple[weakref.ref[torch.Tensor], int]] = field(default_factory=dict)
     views: dict[int, int] = field(default_factory=dict)  # output id -> gradients it waits for, of views
     called: set[int] = field(default_factory=set)
-    calls: dict[int, int] = field(default_factory=dict)  # output id -> number of its last call, from 0
-    sequences: dict[int, int] = field(default_factory=dict)  # output id -> dimension of time, where it enters an RNN
-    ends: dict[int, dict[int, torch.Tensor]] = field(default_factory=dict)  # output id -> first and last call -> row
+    again: Recurrence = field(default_factory=Recurrence)
     roots: dict[int, bool] = field(default_factory=dict)  # mode of the root models called since the last backward pass
     taught: dict[int, bool] = field(default_factory=dict)  # and of those called before it
 
     def is_used(self) -> bool:
         """Return whether a module was called in it."""
         return bool(self.called or self.measured or self.roots)
-
-    def note_time(self, output: int, call: int, row: torch.Tensor) -> None:
-        """Keep the gradients of the first and the last call of a module that is called again and again."""
-        if call in (0, self.calls.get(output)):
-            self.ends.setdefault(output, {})[call] = row
-
-    def timed_rows(self) -> Iterator[tuple[Role, Row]]:
-        """Yield the gradients of the first and the last calls of what was called often enough to be recurrent."""
-        for output, last in self.calls.items():
-            rows = self.ends.get(output, {})
-            if last + 1 >= RECURRENT_CALLS and 0 in rows and last in rows:
-                yield Role.EARLY_GRADIENT, (output, rows[0])
-                yield Role.LATE_GRADIENT, (output, rows[last])
 
 
 class OutputRecorder:
@@ -240,7 +224,7 @@ class OutputRecorder:
         varying = deviations(tensor) if self._windows < _VARIED or self._windows % _VARIED == 0 else None
         if varying is not None:
             window.rows.setdefault(Role.VARIATION, []).append((output.id, tensor_statistics(varying)))
-        window.calls[output.id] = call = window.calls.get(output.id, -1) + 1
+        call = window.again.note_call(output.id)
         if self.on_output is not None:
             made_by = module.ref()
             if made_by is not None:
@@ -266,10 +250,7 @@ class OutputRecorder:
                 window.views[output.id] -= 1
             row = tensor_statistics(gradient)
             window.rows[Role.OUTPUT_GRADIENT].append((output.id, row))
-            if output.id in window.sequences:
-                _note_sequence(window, output.id, gradient)
-            else:
-                window.note_time(output.id, call, row)
+            window.again.note_gradient(output.id, call, gradient, row)
 
         guarded = self._guard.wrap("outputs", measure)
 
@@ -303,7 +284,7 @@ class OutputRecorder:
         if window.views:
             for output in self._outputs.values():
                 output.view_written |= window.views.get(output.id, 0) > 0
-        for role, row in window.timed_rows():
+        for role, row in window.again.rows():
             window.rows.setdefault(role, []).append(row)
         return window.rows
 
@@ -328,7 +309,7 @@ class OutputRecorder:
 
     def note_sequence(self, output: int, time: int) -> None:
         """Note that an output enters a recurrent layer, and along which dimension its time runs."""
-        self._window.sequences[output] = time
+        self._window.again.sequences[output] = time
 
     def order_of(self, module: nn.Module | None) -> int | None:
         """Return the position of a module's first call; None if it was never called."""
@@ -376,13 +357,6 @@ class OutputRecorder:
                 gradient_calls=output.gradient_calls,
                 view_written=output.view_written,
             )
-
-
-def _note_sequence(window: Window, output: int, gradient: torch.Tensor) -> None:
-    time = window.sequences[output]
-    if gradient.layout is torch.strided and gradient.dim() > time and gradient.shape[time] >= RECURRENT_CALLS:
-        for role, step in ((Role.EARLY_GRADIENT, 0), (Role.LATE_GRADIENT, -1)):
-            window.rows.setdefault(role, []).append((output, tensor_statistics(gradient.select(time, step))))
 
 
 def tensors_in(value: Any, path: str = "", depth: int = _DEPTH) -> Iterator[tuple[str, torch.Tensor]]:

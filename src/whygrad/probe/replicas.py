@@ -105,9 +105,10 @@ class TrackedReplica:
         self.steps += 1
         self.pending = self.called_since = self.outside_since = False
 
-    def fact(self) -> Replica:
-        """Return what the run file stores."""
+    def fact(self, *, compiled: bool) -> Replica:
+        """Return what the run file stores; calls of a compiled wrapper are not seen."""
         wrapper = self.ref()
+        unseen = compiled and not self.calls
         self.hook = self.hook if wrapper is None else _hook_name(wrapper)
         return Replica(
             id=self.id,
@@ -125,11 +126,11 @@ class TrackedReplica:
             outside_calls=self.outside_calls,
             outside_at=place_or_none(self.outside),
             backwards=self.backwards,
-            local_backwards=self.local_backwards,
+            local_backwards=0 if unseen else self.local_backwards,
             steps=self.steps,
-            local_steps=self.local_steps,
-            first_local_step=self.first_local_step,
-            local_why=self.local_why,
+            local_steps=0 if unseen else self.local_steps,
+            first_local_step=None if unseen else self.first_local_step,
+            local_why="unknown" if unseen and self.local_why else self.local_why,
             local_at=place_or_none(self.local),
         )
 
@@ -183,6 +184,13 @@ class ReplicaTable:
         for entry in self._all:
             if torch._C._current_graph_task_id() == -1 and entry.sample() != entry.marks:
                 entry.note_backward(site)
+
+    def note_grad(self, inputs: tuple[torch.Tensor, ...], site: Site | None) -> None:
+        """Remember who called `torch.autograd.grad` for wrapped parameters: those gradients are never averaged."""
+        asked = {id(tensor) for tensor in inputs}
+        for entry in self._all:
+            if entry.local is None and any(id(each.ref()) in asked for each in entry.entries):
+                entry.local = site
 
     def note_step(self, optimizer: torch.optim.Optimizer, tracked: TrackedOptimizer) -> None:
         """Count a step for the wrappers of which the optimizer holds parameters."""

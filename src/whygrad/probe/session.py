@@ -243,6 +243,7 @@ class Session:
             self.guard.run("names", lambda: self.registry.name_from(error.__traceback__))
         self.guard.run("names", lambda: resolve(self, judge_stale=False))
         self.guard.run("search for NaN and Inf", self.nonfinite.finish)
+        self.guard.run("copies", self.copies.link)
         self.guard.run("uses", merge_uses, self)
         self.guard.run("frozen", lambda: note_frozen(self, crashed=error is not None))
         self.guard.run("step calls", find_unreached_steps, self)

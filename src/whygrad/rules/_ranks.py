@@ -15,7 +15,7 @@ from whygrad.evidence import Evidence
 from whygrad.model import Finding, Parameter, Place, Replica, Role, Severity, Statistics
 from whygrad.rules._select import names, optimizers_of
 
-_DENSE = 64  # of the steps that all ranks recorded: the first ones, and as many of the others
+_DENSE = 32  # of the steps that all ranks recorded: the first ones, and as many of the others
 _SAME_WEIGHTS = 1e-9  # two sums of the same numbers in float64, taken in another order, differ by less
 _SAME_GRADIENTS = 1e-6  # gradients are averaged in their own precision, on other paths in larger groups
 _MIN_STEPS = 3
@@ -34,6 +34,7 @@ class Cause(StrEnum):
     RATE = "rate"  # the ranks step with different learning rates
     CHANGED = "changed"  # the gradient was changed after it was averaged
     UPDATE = "update"  # equal gradients, different updates
+    UNKNOWN = "unknown"  # the gradients differed, and calls of the wrapper could not be observed
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +83,15 @@ def partings(ranks: Sequence[Evidence]) -> list[Parting]:
 def _tracks_by_root(ranks: Sequence[Evidence]) -> dict[str, list[_Track]]:
     found: dict[str, list[_Track]] = {}
     for group in _by_optimizers(ranks):
-        for track in _measured(ranks, group):
-            found.setdefault(track.copies[0].root, []).append(track)
+        steps = [_steps(evidence, first) for evidence, first in zip(ranks, group[0], strict=True)]
+        positions = _chosen(ranks, steps)
+        # most runs end with equal copies: then nothing else is read
+        if any(
+            not _alike(track.weights[-1], _SAME_WEIGHTS) for track in _measured(ranks, group, steps, positions[-1:])
+        ):
+            for track in _measured(ranks, group, steps, positions):
+                if len(track.positions) >= _MIN_STEPS:
+                    found.setdefault(track.copies[0].root, []).append(track)
     return found
 
 
@@ -108,11 +116,12 @@ def _is_trained(parameter: Parameter) -> bool:
     return bool(parameter.registered and parameter.optimizers and parameter.requires_grad and not parameter.stale)
 
 
-def _measured(ranks: Sequence[Evidence], group: Sequence[Copies]) -> list[_Track]:
-    """Return the statistics of parameters that step together, at the steps that every rank recorded."""
+def _measured(
+    ranks: Sequence[Evidence], group: Sequence[Copies], steps: Sequence[Sequence[int]], positions: Sequence[int]
+) -> list[_Track]:
+    """Return the statistics of parameters that step together, at some of their steps."""
     tracks = [_Track(copies, [], [], []) for copies in group]
-    steps = [_steps(evidence, first) for evidence, first in zip(ranks, group[0], strict=True)]
-    for position in _chosen(ranks, steps):
+    for position in positions:
         at = list(zip(ranks, (own[position] for own in steps), strict=True))
         weights = [evidence.matrices.read(step, Role.WEIGHT) for evidence, step in at]
         gradients = [evidence.matrices.read(step, Role.GRADIENT) for evidence, step in at]
@@ -123,7 +132,7 @@ def _measured(ranks: Sequence[Evidence], group: Sequence[Copies]) -> list[_Track
                 track.positions.append(position)
                 track.weights.append(_all_of(of_weights))
                 track.gradients.append(_all_of(of_gradients))
-    return [track for track in tracks if len(track.positions) >= _MIN_STEPS]
+    return [track for track in tracks if track.positions]
 
 
 def _all_of(found: Sequence[Statistics | None]) -> tuple[Statistics, ...]:
@@ -145,7 +154,7 @@ def _chosen(ranks: Sequence[Evidence], steps: Sequence[Sequence[int]]) -> list[i
         if all(step in there for step, there in zip(ids, recorded, strict=True))
     ]
     later = common[_DENSE:]
-    return common[:_DENSE] + later[:: max(1, math.ceil(len(later) / _DENSE))]
+    return common[:_DENSE] + later[:: -max(1, math.ceil(len(later) / _DENSE))][::-1]
 
 
 def _alike(copies: Sequence[Statistics], tolerance: float) -> bool:
@@ -206,8 +215,10 @@ def _cause(ranks: Sequence[Evidence], track: _Track, index: int, replica: Replic
         return Cause.RATE if _rates_differ(ranks, track, track.positions[index - 1]) else Cause.UPDATE
     if replica is not None and track.copies[0].id not in replica.parameters:
         return Cause.LATE
-    whys = (other.local_why for evidence in ranks for other in evidence.replicas if replica and other.id == replica.id)
-    return Cause(next(filter(None, whys), Cause.CHANGED))
+    wrappers = [other for evidence in ranks for other in evidence.replicas if replica and other.id == replica.id]
+    if wrappers and not any(wrapper.backwards for wrapper in wrappers):  # torch.autograd.grad: no hook of theirs ran
+        return Cause.OUTSIDE
+    return Cause(next((wrapper.local_why for wrapper in wrappers if wrapper.local_why), Cause.CHANGED))
 
 
 def _rates_differ(ranks: Sequence[Evidence], track: _Track, position: int) -> bool:

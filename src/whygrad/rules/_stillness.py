@@ -18,8 +18,13 @@ def is_standing_still(evidence: Evidence, parameters: Sequence[Parameter]) -> bo
     held = {optimizer for parameter in parameters for optimizer in parameter.optimizers}
     steps = (s for s in evidence.steps if s.optimizer is None or s.optimizer in held)
     losses = [abs(step.loss) for step in steps if step.loss is not None]
-    quarter = len(losses) // 4
-    return len(losses) >= _MIN_STEPS and median(losses[-quarter:]) >= _STILL * median(losses[:quarter]) > 0
+    return len(losses) >= _MIN_STEPS and is_level(losses)
+
+
+def is_level(losses: Sequence[float]) -> bool:
+    """Return whether losses, none of them negative, are in the last quarter what they were in the first."""
+    quarter = max(1, len(losses) // 4)
+    return bool(losses) and median(losses[-quarter:]) >= _STILL * median(losses[:quarter]) > 0
 
 
 def variation_profile(evidence: Evidence, layers: Sequence[Parameter]) -> list[float]:

@@ -20,7 +20,8 @@ may be detached, weights move, and nothing is minimised.
 Backward passes whose graph reached a parameter that an optimizer holds (none of at least three, or none before the
 exception), where the parameters are not frozen and no cut was found on their way: otherwise another rule says which.
 A loss that loses its gradient in the course of the run makes backward raise, and is reported where that happened.
-The place is the line that made the constant, where the traced steps saw it, else that of the loss or of backward.
+The place is the line that made the constant, where the traced steps saw it or the source of the functions that made the
+loss shows it, else that of the loss or of backward.
 
 The value of the loss at every step: exactly equal over at least ten steps while gradients and updates are not zero and
 large enough to change it. This is a warning where the loss is a difference, else an info: a policy gradient written as

@@ -22,8 +22,11 @@ back. Over the whole run: no step at which the parameter had a gradient, or one 
 step (of at least three). That the numbers of a gradient are wrong is not measured, and may be meant (a gradient
 reversal): `torch.autograd.gradcheck` tells.
 
-For modules, a warning: the class defines `backward` with an argument for the gradient, it was called in forward, and
-the program's gradients come from autograd.
+The place is the line where `backward` returns, or the call where several lines do.
+
+For modules: the class defines `backward` with an argument for the gradient, it was called in forward, and
+the program's gradients come from autograd. It is a warning, or an error where what was called before the module gets no
+gradient but zeros: a sign or a rounding whose gradient the method was to pass on.
 
 ## Example
 

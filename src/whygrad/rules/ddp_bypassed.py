@@ -4,7 +4,7 @@
 
 A model that `DistributedDataParallel` wraps, and that is called without the wrapper: as `model.module(x)`, through one
 of its submodules, through a method of its own (`model.module.loss(x)`), or through another model whose layers it is
-patched into.
+patched into. Or the gradients are taken by `torch.autograd.grad`, which runs none of the wrapper's hooks.
 
 ## Why it does not learn
 
@@ -109,11 +109,11 @@ def check(ranks: Sequence[Evidence]) -> Iterator[Finding]:
 
 
 def _finding(ranks: Sequence[Evidence], parting: Parting, replica: Replica) -> Finding:
-    averaged = replica.steps - replica.local_steps
+    steps, averaged = replica.steps or parting.compared, replica.steps - replica.local_steps
     were = "was" if len(parting.parameters) == 1 else "were"
     message = (
         f"{named(names(parting.parameters))} {were} trained apart on {counted(len(ranks), 'rank')}: "
-        f"DistributedDataParallel averaged the gradients in {averaged} of {counted(replica.steps, 'step')}"
+        f"DistributedDataParallel averaged the gradients in {averaged} of {counted(steps, 'step')}"
     )
     fix = (
         f"Let the forward pass go through the wrapper made{at(replica.made_at)}, or average the gradients by all_reduce"

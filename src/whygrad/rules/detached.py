@@ -15,10 +15,10 @@ something else in the loss still requires grad.
 
 ## What it measures
 
-In the traced steps, which parameters the value of the loss depends on, and where the graph forgot it; a value that
-left torch and came back is followed by its memory or its identity, or, marked as inferred in the evidence, by the text
-of the program. Over the whole run: backward passes that reached the parameter (none), and steps at which it had a
-gradient (none).
+In the traced steps, which parameters the value of the loss depends on, and where the graph forgot it; a value that left
+torch and came back is followed by its memory or its identity, or, marked as inferred in the evidence, by the text of
+the program; so is one that only decides which way the program goes (`for _ in range(int(depth))`). Over the whole run:
+backward passes that reached the parameter (none), and steps at which it had a gradient (none).
 
 A stop-gradient is everyday practice and never reported while another path brings the same parameter a gradient
 (SimSiam, VQ-VAE, straight-through estimators, truncated backpropagation through time), where no optimizer holds what

@@ -12,10 +12,10 @@ and the loop runs to its end without an error.
 
 ## What it measures
 
-Calls of backward and of `torch.autograd.grad` (none), and steps at which any parameter had a gradient (none), against
-at least three optimizer steps; an optimizer that moves weights without gradients is left alone. A loop that makes no
-step either is reported where `zero_grad()` was called: at least three forward passes of a model in training mode, and
-no backward. A program that raised is not judged: it had no time to.
+Calls of backward (none), of `torch.autograd.grad` (none, or at least one per step), and steps at which any parameter
+had a gradient (none), against at least three optimizer steps; an optimizer that moves weights without gradients is left
+alone. A loop that makes no step either is reported where `zero_grad()` was called: at least three forward passes of a
+model in training mode, and no backward. A program that raised is not judged: it had no time to.
 
 ## Example
 

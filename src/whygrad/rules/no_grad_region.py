@@ -23,7 +23,11 @@ brings the parameter a gradient, where no optimizer holds it, or where its value
 info for what runs in eval mode, or was loaded with `load_state_dict`, while the rest trains. A whole term of the loss
 that was computed while grad mode was off has no effect; that is a warning, whatever else its parameters learn from.
 
-After the traced steps a switch is seen when backward raises because of it.
+It is an info, too, where a whole network only makes the target of a comparison and the rest of its optimizer learns to
+meet it (random network distillation): such a network is often held by habit.
+
+After the traced steps a switch is found when backward raises because of it: in the source of the functions that made
+the loss, or, where grad mode was still off at the end, as the one line of the program that switches it off for good.
 
 ## Example
 

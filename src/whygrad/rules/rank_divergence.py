@@ -159,10 +159,16 @@ def _wrapped(_evidence: Evidence, parting: Parting) -> tuple[Place | None, ...]:
 
 def _started(evidence: Evidence, parting: Parting) -> tuple[Place | None, ...]:
     root = parting.parameters[0].root
-    made = (module.made_at for module in evidence.modules if module.root == root and not module.name)
-    wrapped = () if parting.replica is None else (parting.replica.made_at,)
-    parts = (place for p in parting.parameters for place in (p.written_at, p.made_at))
-    return (*parts, *wrapped) if parting.replica is not None else (*made, *parts)
+    parts = tuple(parameter.made_at for parameter in parting.parameters)
+    if parting.replica is None:
+        return (*(m.made_at for m in evidence.modules if m.root == root and not m.name), *parts)
+    # A wrapper makes all ranks equal: what counts was written after it, not where the layer was made.
+    written = (p.written_at for p in parting.parameters if not _is_same_line(p.written_at, p.made_at))
+    return (*written, parting.replica.made_at, *parts)
+
+
+def _is_same_line(one: Place | None, other: Place | None) -> bool:
+    return one is not None and other is not None and (one.file, one.line) == (other.file, other.line)
 
 
 def _rated(evidence: Evidence, parting: Parting) -> tuple[Place | None, ...]:
@@ -208,6 +214,11 @@ _CASES = {
         "the gradients were averaged and are not equal at the step, so something changed them in between",
         "Change gradients on every rank alike: from averaged numbers, or with a generator seeded alike",
         _stepped,
+    ),
+    Cause.UNKNOWN: _Case(
+        "the gradients differ at the step; whether they were averaged was not seen, since the wrapper is compiled",
+        "See that the wrapper is called before each backward pass, and outside of no_sync() before the step",
+        _backward,
     ),
     Cause.UPDATE: _Case(
         "the gradients are equal, but the updates are not",

@@ -15,17 +15,19 @@ with respect to the logit is the error itself), a squared error does not.
 ## What it measures
 
 In recorded steps, for every sigmoid, tanh and softmax at the end of a module, or applied to what a module returned: the
-mean slope at its values, against the steepest one. That a function is flat alone is no fault: the
-gates of a trained LSTM, the attention of a trained transformer and the probabilities of a solved task are flat too.
-Therefore the loss of the steps must stand still as well (in the last quarter at least 0.9 of what it was in the first),
-over at least ten recorded steps, in the median of the later half of the looks, and one of these must hold:
+mean slope at its values, against the steepest one. That a function is flat is no fault by itself: the gates of a
+trained LSTM, the attention of a trained transformer and the probabilities of a solved task are flat too. Therefore the
+loss of the steps must stand still as well (in the last quarter at least 0.9 of what it was in the first), over at least
+ten recorded steps (four, of an optimizer that takes turns with others), and one of these must hold for the later half:
 
 - the slope was below 0.05 from the first looks on, and parameters lie before it: it started that way;
-- the slope is below 0.1, it is the last thing that a model computes, and the gradient in front of it, times the value there (both as L2 norms),
-  is below 0.2 of the loss: moving the values by their own size would not change the loss. With cross-entropy, or where
-  the task is solved, that is about the value itself, 5 to 10.
+- the slope is below 0.1, it is the last thing that a model computes, and the gradient in front of it, times the value
+  there (both as L2 norms), is below 0.2 of the loss: moving the values by their own size would not change the loss.
+  With cross-entropy, or where the task is solved, that is about the value itself, 5 to 10.
 
-SETTLED-BY-EXPERIMENT
+In 47 programs that train the median slope in the later half of the run was at least 0.18 (the output of an autoencoder
+for images that are mostly black), and at least 0.42 for all others; at the start it was at least 0.69. The case that
+this rule was built on, a squared error behind the sigmoid of a discriminator, lies at 0.014.
 
 ## Example
 
@@ -84,7 +86,8 @@ from whygrad.model import Activation, Finding, Optimizer, Output, Parameter, Rol
 from whygrad.rules._base import rule
 from whygrad.rules._select import names
 from whygrad.rules._sizes import is_taught, median
-from whygrad.rules._text import counted, named, number
+from whygrad.rules._stillness import is_level
+from whygrad.rules._text import named, number
 
 _SLUG = "saturated-activation"
 _MIN_LOOKS = 10
@@ -92,7 +95,6 @@ _FEWEST_LOOKS = 4  # of a program that steps one optimizer more often than anoth
 _FLAT = 0.05  # of the steepest slope
 _NEARLY_FLAT = 0.1
 _FIRST_LOOKS = 3
-_STILL = 0.9  # of the loss at the start
 _IDLE = 0.2  # of the loss
 
 
@@ -128,7 +130,7 @@ def check(evidence: Evidence) -> Iterator[Finding]:
     outputs = {output.id: output for output in evidence.outputs}
     for optimizer in evidence.optimizers:
         losses = {s.id: abs(s.loss) for s in evidence.steps if s.optimizer == optimizer.id and s.loss is not None}
-        if not _is_still(list(losses.values())):
+        if not is_level(list(losses.values())):
             continue
         for activation in evidence.activations:
             series = _series(activation, outputs.get(activation.output), losses)
@@ -136,11 +138,6 @@ def check(evidence: Evidence) -> Iterator[Finding]:
             if series is not None and stopped:
                 yield _finding(series, stopped)
                 break
-
-
-def _is_still(losses: Sequence[float]) -> bool:
-    quarter = max(1, len(losses) // 4)
-    return bool(losses) and median(losses[-quarter:]) >= _STILL * median(losses[:quarter]) > 0
 
 
 def _series(activation: Activation, output: Output | None, losses: dict[int, float]) -> _Series | None:
@@ -204,6 +201,5 @@ def _finding(series: _Series, stopped: Sequence[Parameter]) -> Finding:
             "first_slope": series.slopes[0],
             "flat_share": flat,
             "looks": len(series.steps),
-            "steps": counted(len(series.steps), "step"),
         },
     )

@@ -21,7 +21,8 @@ aside:
   [B, H * W, C];
 - two that enclose a third were merged, or split around one: [B, L, D] to [B, H, L, D / H] and back, [T, B, D] to
   [B, T * D];
-- the middle one is last, and no split of the others gives that: [B, C, L] to [B * L, C].
+- the middle one is last: [B, C, L] to [B * L, C]. If C divides L, a split of L gives that as well, and it is reported
+  only right before `cross_entropy` or `nll_loss`.
 
 Where sizes are equal nothing can be told, and nothing is said. [4, 24] to [24, 4] is what `view(-1, 4)` gives: two
 dimensions of which one divides the other are left alone. So is a reshape that another one takes back or flattens

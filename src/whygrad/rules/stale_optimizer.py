@@ -15,9 +15,11 @@ them without a word, as their `.grad` is None or never changes again.
 
 Parameters that an optimizer holds and steps, that a module once held and no module holds now; and parameters of the
 same model that get gradients (in at least three backward passes), that no optimizer ever held, and whose value does not
-change. Or: an optimizer none of whose parameters ever got a gradient, beside a model with parameters of the same names
-and shapes, which get gradients and which no optimizer holds: the optimizer holds the original, the program trains its
-copy. Models that are replaced together with their optimizer are no case of this.
+change. Where they were replaced before any model was called, the new ones are known by the names of their attributes.
+Or: an optimizer none of whose parameters ever got a gradient, beside a model with parameters of the same names and
+shapes, which get gradients and which no optimizer holds: the optimizer holds the original, the program trains its copy.
+Parameters on which the loss depends, cut off or not, are held rightly. Models that are replaced together with their
+optimizer are no case of this.
 
 ## Example
 

@@ -2,14 +2,16 @@
 
 ## What it looks for
 
-Layers and parameters that a module keeps in a plain list, tuple, dict or attribute, where `parameters()` does not look.
+Layers and parameters that a module keeps in a plain list, tuple, dict, attribute or buffer, where `parameters()` does
+not look.
 
 ## Why it does not learn
 
 `nn.Module` registers what is assigned to an attribute if it is an `nn.Module` or an `nn.Parameter`. A list, a dict, a
 plain tensor or an object of another class is stored as it is: what lies in it is used in `forward` and gets gradients,
 but `model.parameters()` does not find it, so `optimizer = Adam(model.parameters())` never holds it. It is also left out
-of `state_dict()`, `model.to(device)` and `model.train()`.
+of `state_dict()`, `model.to(device)` and `model.train()`. A tensor that is registered as a buffer is in these, and not
+in `parameters()`, whether it requires grad or not.
 
 ## What it measures
 

@@ -45,11 +45,12 @@ On a batch that is always the same, the last layers come to rest too, and the ra
 forward tells: how much the outputs of a layer differ between samples. Where the last layer's differ by less than 0.01
 of the first one's, each third by at most half of the one before it, and the loss of the last quarter is still 0.9 of
 that of the first, the layers only learn the mean. (Five to eleven sigmoid layers: 0.0004 to 0.00005, ten ReLU layers:
-0.0009, all at ln 2 after 150 steps; a net of six tanh layers that learns: from 0.04 to 5.)
+0.0009, all at ln 2 after 150 steps; of 47 programs that train at least 0.1.)
 
 Over time: of a module that is called at least four times in a step, and of the sequence that enters a recurrent layer,
 the gradient at the first call against that at the last. Below 0.0001 in the median of at least five steps, while the
-loss stands still as above, the first inputs cannot be learned from. A loss that falls without them is no fault.
+loss stands still as above, the first inputs cannot be learned from. A loss that falls without them is no fault. (47
+programs that train: at least 0.014; a plain RNN over 40 symbols: 4e-13.)
 
 Also reported, from two layers on: a loss that hardly moves although it is not near zero, while at every step changing
 any weight, or what the last layer returns, by its own size would change the loss by less than a millionth.
@@ -289,7 +290,7 @@ def _blur(evidence: Evidence, layers: Sequence[Parameter], profile: Sequence[flo
         severity=Severity.WARNING,
         tensors=names(layers),
         place=line_of(evidence, layers),
-        message=f"what tells samples apart falls to {number(ratio)} on its way through {counted(len(profile), 'layer')},"
+        message=f"samples differ by {number(ratio)} of what they did, behind {counted(len(profile), 'layer')},"
         f" and the loss stands still: {named(names(layers))} get the gradient of one mean output",
         fix=f"Replace {activation} by ReLU or GELU, or normalise between the layers"
         if activation

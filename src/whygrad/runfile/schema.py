@@ -243,7 +243,7 @@ CREATE TABLE replica (
     steps                   INTEGER,        -- optimizer steps on those gradients
     local_steps             INTEGER,        -- of those: the last backward pass before it was not averaged
     first_local_step        INTEGER,        -- counts as steps does
-    local_why               TEXT,           -- of that step: no-sync, outside, repeated
+    local_why               TEXT,           -- of that step: no-sync, outside, repeated, unknown
     local_at                INTEGER         -- user line of the last backward pass before it
 );
 

@@ -12,10 +12,10 @@ od = torch.optim.Adam(D.parameters(), lr=1e-3)
 
 def set_requires_grad(net, flag):
     for p in net.parameters():
-        p.requires_grad = flag
+        p.requires_grad = flag  # frozen-parameter
 
 
-for step in range(6):
+for _step in range(6):
     set_requires_grad(D, False)
     loss_g = -D(G(torch.randn(8, 4))).mean()
     og.zero_grad()

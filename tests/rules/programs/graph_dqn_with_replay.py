@@ -24,7 +24,7 @@ class Agent:
 
     def learn(self):
         batch = random.sample(self.memory, 16)
-        s, a, r, s2 = (torch.tensor(v) for v in zip(*batch))
+        s, a, r, s2 = (torch.tensor(v) for v in zip(*batch, strict=False))
         q = self.q(s).gather(1, a.unsqueeze(1)).squeeze(1)
         y = r + 0.9 * self.target(s2).max(1).values.detach()
         loss = nn.functional.smooth_l1_loss(q, y)

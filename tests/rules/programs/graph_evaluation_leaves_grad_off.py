@@ -8,7 +8,7 @@ torch.manual_seed(0)
 
 def evaluate(model, x, y):
     model.eval()
-    torch.set_grad_enabled(False)
+    torch.set_grad_enabled(False)  # no-grad-region
     acc = (model(x).argmax(1) == y).float().mean().item()
     model.train()
     return acc
@@ -16,7 +16,7 @@ def evaluate(model, x, y):
 
 model = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2))
 opt = torch.optim.Adam(model.parameters())
-for epoch in range(3):
+for _epoch in range(3):
     for _ in range(5):
         x, y = torch.randn(8, 4), torch.randint(0, 2, (8,))
         loss = nn.functional.cross_entropy(model(x), y)

@@ -10,7 +10,7 @@ class Crit(nn.Module):
     def forward(self, logits, y):
         mask = y >= 0
         if mask.sum() == 0:
-            return torch.tensor(0.0)
+            return torch.tensor(0.0)  # constant-loss
         return nn.functional.cross_entropy(logits[mask], y[mask])
 
 

@@ -13,7 +13,7 @@ class Runner:
         self.training = True
 
     def forward(self, x):
-        with torch.set_grad_enabled(self.training):
+        with torch.set_grad_enabled(self.training):  # no-grad-region
             return self.net(x)
 
     def step(self, x, y):
@@ -29,7 +29,7 @@ class Runner:
 
 
 r = Runner()
-for epoch in range(2):
+for _epoch in range(2):
     for _ in range(8):
         r.step(torch.randn(8, 4), torch.randint(0, 2, (8,)))
     r.validate()

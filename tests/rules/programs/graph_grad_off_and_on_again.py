@@ -17,7 +17,7 @@ class Seq2Seq(nn.Module):
 
     def encode(self, x):
         prev = torch.is_grad_enabled()
-        torch.set_grad_enabled(False)
+        torch.set_grad_enabled(False)  # no-grad-region
         _, h = self.encoder(x)
         torch.set_grad_enabled(prev)
         return h

@@ -8,8 +8,8 @@ net = nn.Sequential(nn.Linear(2, 8), nn.Tanh(), nn.Linear(8, 1))
 opt = torch.optim.Adam(net.parameters(), lr=1e-2)
 x = torch.randn(64, 2)
 y = x.prod(1, keepdim=True)
-for epoch in range(12):
+for _epoch in range(12):
     opt.zero_grad()
     loss = (net(x) - y).pow(2).mean()
     grads = torch.autograd.grad(loss, net.parameters())
-    opt.step()
+    opt.step()  # no-backward

@@ -9,6 +9,6 @@ opt = torch.optim.SGD(net.parameters(), 0.1)
 for _ in range(8):
     x = torch.randn(16, 4)
     loss = (net(x) - x[:, :1]).pow(2).mean()
-    for p, g in zip(net.parameters(), torch.autograd.grad(loss, list(net.parameters()))):
+    for p, g in zip(net.parameters(), torch.autograd.grad(loss, list(net.parameters())), strict=False):
         p.grad = g
     opt.step()

@@ -20,7 +20,7 @@ class Net(nn.Module):
 
 
 model = Net(10)
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)  # stale-optimizer
 model.reset_classifier(4)
 for _ in range(6):
     loss = nn.functional.cross_entropy(model(torch.randn(8, 6)), torch.randint(0, 4, (8,)))

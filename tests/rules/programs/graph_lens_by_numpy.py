@@ -16,7 +16,7 @@ class Lens(nn.Module):
         self.table = np.sin(self.grid)
 
     def phase(self):
-        return np.interp(self.focal.item(), self.grid, self.table)
+        return np.interp(self.focal.item(), self.grid, self.table)  # detached
 
     def forward(self, x):
         return self.gain * torch.cos(x * torch.tensor(self.phase(), dtype=torch.float32))

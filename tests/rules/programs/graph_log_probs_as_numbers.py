@@ -16,7 +16,7 @@ class Agent:
     def act(self, s):
         d = Categorical(logits=self.policy(s))
         a = d.sample()
-        self.memory.append((d.log_prob(a).item(), float(a == 0)))
+        self.memory.append((d.log_prob(a).item(), float(a == 0)))  # detached
         return a
 
     def learn(self):
@@ -30,7 +30,7 @@ class Agent:
 
 
 ag = Agent()
-for ep in range(6):
-    for t in range(6):
+for _ep in range(6):
+    for _t in range(6):
         ag.act(torch.randn(4))
     ag.learn()

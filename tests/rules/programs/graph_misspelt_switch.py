@@ -17,7 +17,7 @@ class Scaled(nn.Module):
 
 
 m = Scaled()
-m.scale.require_grad = True
+m.scale.require_grad = True  # frozen-parameter
 opt = torch.optim.Adam(m.parameters(), 1e-2)
 for _ in range(8):
     x = torch.randn(8, 4)

@@ -13,7 +13,7 @@ class LowRank(nn.Module):
         self.u, self.v = nn.Parameter(torch.randn(o, 2) * 0.1), nn.Parameter(torch.randn(2, i) * 0.1)
 
     def forward(self, w):
-        with torch.no_grad():
+        with torch.no_grad():  # no-grad-region
             delta = self.u @ self.v
         return w + delta
 

@@ -21,7 +21,7 @@ def run_epoch(model, phase, optimizer):
     total = 0.0
     for _ in range(3):
         x, y = torch.randn(8, 5), torch.randint(0, 3, (8,))
-        with torch.set_grad_enabled(train):
+        with torch.set_grad_enabled(train):  # no-grad-region
             loss = nn.functional.cross_entropy(model(x), y)
         if phase != "val":
             optimizer.zero_grad()
@@ -33,6 +33,6 @@ def run_epoch(model, phase, optimizer):
 
 model = Net()
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-for epoch in range(2):
+for _epoch in range(2):
     for phase in ("train", "val"):
         run_epoch(model, phase, optimizer)

@@ -1,5 +1,5 @@
 # The policy's value is computed under no_grad, and the target network gets the gradient in its place.
-# truth: no-grad-region error 0.weight
+# truth: no-grad-region error policy.0.weight
 import copy
 
 import torch
@@ -15,9 +15,9 @@ class Buffer(list):
     pass
 
 
-for step in range(8):
+for _step in range(8):
     s, a, r, s2 = torch.randn(8, 3), torch.randint(0, 2, (8, 1)), torch.randn(8), torch.randn(8, 3)
-    with torch.no_grad():
+    with torch.no_grad():  # no-grad-region
         q = policy(s).gather(1, a).squeeze(1)
     y = r + 0.9 * target(s2).max(1)[0]
     loss = nn.functional.smooth_l1_loss(q, y)

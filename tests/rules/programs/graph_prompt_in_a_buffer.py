@@ -12,7 +12,7 @@ class Prompt(nn.Module):
         self.base = base
         for p in base.parameters():
             p.requires_grad = False
-        self.register_buffer("prompt", torch.zeros(1, 3, 8, requires_grad=True))
+        self.register_buffer("prompt", torch.zeros(1, 3, 8, requires_grad=True))  # unregistered-parameter
         self.head = nn.Linear(8, 2)
 
     def forward(self, x):

@@ -8,9 +8,9 @@ torch.manual_seed(0)
 pi = nn.Linear(4, 3)
 vf = nn.Linear(4, 1)
 opt = torch.optim.Adam([*pi.parameters(), *vf.parameters()], 1e-2)
-for ep in range(6):
+for _ep in range(6):
     logs, vals, rews = [], [], []
-    for t in range(8):
+    for _t in range(8):
         s = torch.randn(4)
         d = Categorical(logits=pi(s))
         a = d.sample()

@@ -10,7 +10,7 @@ class SignSTE(nn.Module):
     def forward(self, x):
         return torch.sign(x)
 
-    def backward(self, grad):
+    def backward(self, grad):  # custom-backward
         return grad.clamp(-1, 1)
 
 

@@ -1,5 +1,5 @@
 # A recurrent cell by hand collects its states as lists, and makes a tensor of them that only FloatTensor sees.
-# truth: quiet
+# truth: detached error to_h.weight to_h.bias
 import torch
 from torch import nn
 
@@ -15,7 +15,7 @@ class Cell(nn.Module):
         states = []
         for t in range(x.size(1)):
             h = torch.tanh(self.to_h(torch.cat([x[:, t], h], 1)))
-            states.append(h.tolist())
+            states.append(h.tolist())  # detached
         states = torch.FloatTensor(states)
         return self.out(states[-1])
 
@@ -23,7 +23,7 @@ class Cell(nn.Module):
 torch.manual_seed(0)
 net = Cell()
 opt = torch.optim.Adam(net.parameters(), 1e-2)
-for epoch in range(8):
+for _epoch in range(8):
     x = torch.randn(16, 5, 3)
     y = x.sum((1, 2)).unsqueeze(1)
     loss = nn.functional.mse_loss(net(x), y)

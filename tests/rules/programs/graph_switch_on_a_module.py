@@ -18,7 +18,7 @@ class Net(nn.Module):
 m = Net()
 for p in m.parameters():
     p.requires_grad = False
-m.fc.requires_grad = True
+m.fc.requires_grad = True  # frozen-parameter
 opt = torch.optim.SGD(m.fc.parameters(), 0.1)
 for _ in range(4):
     loss = nn.functional.cross_entropy(m(torch.randn(8, 4)), torch.randint(0, 2, (8,)))

@@ -100,7 +100,7 @@ def _watch_backward(observer: Observer, node: Node, result: Any) -> None:
     def look(given: tuple[Any, ...], received: tuple[Any, ...]) -> None:
         if any(_is_something(gradient) for gradient in received):
             owed = [gradient for gradient, wanted in zip(given, needed, strict=False) if wanted]
-            node.gave_nothing |= None in [g if g is None else 0 for g in owed] or not any(map(_is_something, owed))
+            node.gave_nothing |= any(g is None for g in owed) or not any(map(_is_something, owed))
 
     def hook(given: tuple[Any, ...], received: tuple[Any, ...]) -> None:
         observer.guarded(look, given, received)

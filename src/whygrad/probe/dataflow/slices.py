@@ -108,11 +108,13 @@ def steers(source: Site) -> bool:
     inner = text_span(source)
     function = _function_of(tree, source.code)[0] if tree is not None else None
     for node in ast.walk(function) if function is not None else ():
-        branches = isinstance(node, ast.If | ast.While | ast.IfExp)
-        if branches and _span(node)[:2] == inner[:2]:  # a jump has the position of the whole statement
-            return True
-        test = node.test if branches else None
-        deciding = node.iter if isinstance(node, ast.For | ast.comprehension) else test
+        deciding = None
+        if isinstance(node, ast.If | ast.While | ast.IfExp):
+            if _span(node)[:2] == inner[:2]:  # a jump has the position of the whole statement
+                return True
+            deciding = node.test
+        elif isinstance(node, ast.For | ast.comprehension):
+            deciding = node.iter
         if deciding is not None and (_span(deciding).holds(inner) or _made_by(source.code, _names(deciding), inner)):
             return True
     return False

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from whygrad.model import LossCall, SoftmaxCall
 from whygrad.probe.losses.names import (
     BINARY_LOSSES,
+    CLASS_LOSSES,
     ELEMENTWISE,
     LOSS_REGION,
     LOSSES,
@@ -19,6 +20,7 @@ from whygrad.probe.losses.names import (
     RESHAPES,
     SOFTMAXES,
 )
+from whygrad.probe.losses.shapes import is_class_last
 from whygrad.probe.losses.tables import (
     MAX_ROWS,
     LossRow,
@@ -56,6 +58,7 @@ def read(session: Session, tables: Tables, roots: Sequence[Value]) -> None:
     for value in present.losses:
         if value.loss is not None:
             _note_loss(session, tables, value, value.loss)
+            _mark_classes(value.loss)
     batch = _batch(present)
     for value in present.values:
         if value.softmax is not None:
@@ -72,6 +75,15 @@ def read(session: Session, tables: Tables, roots: Sequence[Value]) -> None:
         if value.is_outer and not _is_matrix(value, present):
             shapes = [parent.shape for parent in value.parents[:2]]
             _note_event(session, "outer_broadcast", value, shapes=shapes, result=value.shape)
+
+
+def _mark_classes(look: LossLook) -> None:
+    """Mark a reshape that makes the channels of what it takes the last dimension, right before a loss over classes."""
+    value = look.input
+    while value.passes and value.operation not in RESHAPES:
+        value = value.parents[0]
+    if look.function in CLASS_LOSSES and value.operation in RESHAPES:
+        value.is_scrambled |= is_class_last(value.parents[0].shape, value.shape)
 
 
 def _batch(present: _Pass) -> int | None:

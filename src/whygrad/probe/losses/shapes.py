@@ -115,7 +115,7 @@ def is_scrambled(before: Shape, after: Shape) -> bool:
     old, new = tuple(s for s in before if s != 1), tuple(s for s in after if s != 1)
     if len(old) < 2 or len(new) < 2 or old == new:
         return False
-    if _is_class_last(old, new):
+    if is_class_last(old, new) and old[-1] % old[1] != 0:  # else a split of the last dimension gives that as well
         return True
     old, new = _without_common_ends(old, new)
     if len(old) < 2 and len(new) < 2:
@@ -149,9 +149,8 @@ def _is_merged(old: Shape, new: Shape) -> bool:
     return new == (old[1], old[0] * old[2]) and old[0] != old[1]
 
 
-def _is_class_last(old: Shape, new: Shape) -> bool:
-    """Return whether a middle dimension is to be last, not part of the last: (A, X, Y) to (A * Y, X)."""
-    if len(old) < 3 or len(new) != 2:
+def is_class_last(old: Shape, new: Shape) -> bool:
+    """Return whether channels are to be last: [B, C, ...] to [B * ..., C], with another size at the end before."""
+    if len(old) < 3 or len(new) != 2 or old[1] in (1, old[-1]):
         return False
-    rest = math.prod(old[2:])
-    return new == (old[0] * rest, old[1]) and old[-1] % old[1] != 0
+    return new == (math.prod(old) // old[1], old[1])

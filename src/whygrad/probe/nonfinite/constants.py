@@ -45,7 +45,7 @@ class Constants:
         gather(given, inputs)
         behind = self._behind(tensor for tensor in inputs if not tensor.requires_grad)
         if with_graph:
-            if behind or made in self._taken:
+            if made in self._taken or (behind and len(self._taken) < MAX_FOLLOWED):
                 self._taken.setdefault(made, set()).update(behind)
             return
         if made.operation in _RISKY:

@@ -213,6 +213,7 @@ class NonfiniteWatch(TorchFunctionMode):
     def _close_pass(self) -> None:
         watched, self._pass = self._pass, None
         graph, self._graph = self._graph, None
+        self._inside = False
         if watched is None:
             return
         watched.close()
@@ -228,8 +229,8 @@ class NonfiniteWatch(TorchFunctionMode):
     # -- facts ------------------------------------------------------------------------------------------------------
 
     def finish(self) -> None:
-        """Note the parameters that are not finite at the end, as far as they are still there."""
-        tensors = (entry.ref() for entry in self._session.parameters.alive())
+        """Note the parameters that were taught and are not finite at the end, as far as they are still there."""
+        tensors = (entry.ref() for entry in self._session.parameters.alive() if entry.gradient_steps)
         self._note_parameters({id(t) for t in tensors if t is not None and self._finite.is_broken(t)})
 
     def _note_parameters(self, ids: set[int]) -> None:
