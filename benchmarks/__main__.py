@@ -32,8 +32,10 @@ from benchmarks.workloads import WORKLOADS, make
 FOLDER = Path(__file__).resolve().parent
 DEFAULT = "whygrad"
 EVERY = "whygrad --every 1"
-STEPS = {"tiny MLP 4-8-2": 400, "MLP 784-512-512-10": 40}  # of one turn; others make one
-WARM_UP = {"tiny MLP 4-8-2": 4000, "MLP 784-512-512-10": 600}  # of whygrad, which records its first steps densely
+STEPS = {"tiny MLP 4-8-2": 5000, "MLP 784-512-512-10": 300}  # of one turn: as long as whygrad takes to write once
+FEW_STEPS = 2
+WARM_UP = {"tiny MLP 4-8-2": 20_000, "MLP 784-512-512-10": 1500}  # of whygrad, which records its first steps densely
+LITTLE_WARM_UP = 30
 QUICK = ("tiny MLP 4-8-2",)
 
 
@@ -56,8 +58,10 @@ class Worker:
     def end(self) -> None:
         """Let it end by itself."""
         assert self.process.stdin is not None
+        assert self.process.stdout is not None
         self.process.stdin.close()
         self.process.wait()
+        self.process.stdout.close()
 
 
 @contextmanager
@@ -85,7 +89,7 @@ def take_turns(
     workload: str, variants: Sequence[str], rounds: int, *, overhead: float, warm_up: int
 ) -> dict[str, dict[str, Any]]:
     """Return the ratio of each variant to the plain loop, and what else it needs."""
-    steps = STEPS.get(workload, 1) if warm_up > 5 else 5
+    steps = min(STEPS.get(workload, FEW_STEPS), warm_up)
     times: dict[str, list[float]] = {variant: [] for variant in variants}
     with ExitStack() as stack:
         workers = {variant: stack.enter_context(worker(workload, variant, overhead)) for variant in variants}
@@ -143,7 +147,7 @@ def in_place(workload: str, times: int) -> dict[str, float]:
 
 def measure(workload: str, *, rounds: int, quick: bool) -> dict[str, Any]:
     """Return all that is known about one workload."""
-    warm_up = 5 if quick else WARM_UP.get(workload, 25)
+    warm_up = 5 if quick else WARM_UP.get(workload, LITTLE_WARM_UP)
     habits = ["the lesson's hook"] if quick else [habit for habit in HABITS if is_installed(habit)]
     default = take_turns(workload, ["plain", DEFAULT], rounds, overhead=0.01, warm_up=warm_up)
     others = take_turns(workload, ["plain", "plain again", EVERY, *habits], rounds, overhead=0.02, warm_up=warm_up)

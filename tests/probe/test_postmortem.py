@@ -39,7 +39,8 @@ def test_a_loss_that_does_not_require_grad(tmp_path):
 
     raised = explained(tmp_path, program)
 
-    assert facts(raised) == ("does-not-require-grad", "objective", "objective = model(X).mean()", "objective.backward()")
+    made = "objective = model(X).mean()"
+    assert facts(raised) == ("does-not-require-grad", "objective", made, "objective.backward()")
 
 
 def test_a_loss_without_grad_that_a_call_makes_has_the_name_of_its_holder_or_none(tmp_path):

@@ -81,9 +81,9 @@ RISING, FALLING = [1.0 + n for n in range(10)], [1.0 / (1 + n) for n in range(10
 WINDOW = [clear(), backward(times=8), step()]
 
 
-def accumulated(scale, *, window=WINDOW, losses=RISING, kind="SGD"):
+def accumulated(scale, *, window=WINDOW, losses=RISING, kind="SGD", update=1.0):
     optimizers = (optimizer(0, type=kind),)
-    found = loop((10, window), loss_scales=(scale,), optimizers=optimizers, steps=sized(1.0, losses=losses))
+    found = loop((10, window), loss_scales=(scale,), optimizers=optimizers, steps=sized(update, losses=losses))
     return check("accumulation-scaling", found)
 
 
@@ -102,6 +102,7 @@ def test_a_loss_that_ends_as_nan_has_not_fallen():
     ("scale", "fields"),
     [
         (loss_scale(), {"losses": FALLING}),  # a sum that the learning rate fits
+        (loss_scale(), {"update": 1e-3}),  # whatever makes the loss rise, it is not the size of the steps
         (loss_scale(factor=1 / 8), {}),
         (loss_scale(mean=False), {}),  # a sum over the batch: nothing to divide
         (loss_scale(), {"kind": "AdamW"}),

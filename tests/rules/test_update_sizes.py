@@ -1,5 +1,7 @@
 """Updates that lead nowhere, overwrite the weights, or are mere decay are reported; the spread of health is not."""
 
+from dataclasses import replace
+
 import pytest
 
 from tests.rules.builders import info, line, optimizer, raised
@@ -77,6 +79,17 @@ def test_a_single_weight_that_goes_its_way_is_enough():
     assert judged("update-too-small", {**STILL, (U, "head.weight"): 1e-2}) == []
 
 
+def test_a_group_that_stands_still_beside_one_that_moves_is_a_warning_though_the_loss_falls():
+    two = (group(parameters=(0,), highest_learning_rate=1e-9), replace(group(parameters=(1, 2)), id=1, position=1))
+    sizes = {(U, "*"): 1e-2, (W, "*"): 1.0, (U, "body.weight"): 1e-8}
+
+    (finding,) = judged("update-too-small", sizes, losses=FALLING, groups=two)
+
+    assert finding.tensors == ("body.weight",)
+    assert "at rate 1e-09, and others 1e+06 times as far" in finding.message
+    assert judged("update-too-small", {**sizes, (U, "body.weight"): 1e-4}, losses=FALLING, groups=two) == []
+
+
 def test_noise_does_not_hide_a_loss_that_falls():
     noisy = [value + 0.01 * (-1) ** step for step, value in enumerate(FALLING)]
 
@@ -103,6 +116,7 @@ def test_first_steps_as_large_as_the_weights_are_a_warning_if_the_loss_does_not_
         (LARGE, FALLING),
         ({**LARGE, (U, "*"): 0.3}, RISING),
         ({**LARGE, (U, "*"): lambda step: 0.8 if step < 4 else 0.001}, RISING),  # a start that is over
+        ({**LARGE, (U, "*"): lambda step: 9.0 if step < 4 else 0.001}, FALLING),
         ({**LARGE, (U, "head.weight"): 0.1}, RISING),  # half of the weights
         ({(U, "*"): 1e-4, (W, "*"): 1e-4}, RISING),  # a start near zero
     ],

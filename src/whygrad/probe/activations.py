@@ -22,7 +22,8 @@ from whygrad.probe.outputs import grad_fn_of
 from whygrad.probe.source import Site, place_or_none
 from whygrad.stats.kernel import sample_view
 
-MAX_LOOKS = 128  # kept of one activation
+MAX_LOOKS = 192  # kept of one activation
+_THIN = 3  # then each third is kept: odd, for optimizers often take turns
 _VALUES = 4096  # of one look
 _LOOKS_A_STEP = 4
 _FLAT = 0.01  # of the steepest slope
@@ -59,7 +60,7 @@ class _Tracked:
         if step != self.step:
             self.looks = self.all_looks()
             if len(self.looks) > MAX_LOOKS:
-                self.looks, self.stride = self.looks[::2], 2 * self.stride
+                self.looks, self.stride = self.looks[::_THIN], _THIN * self.stride
             self.step, self.seen, self.pending = step, self.seen + 1, []
         if len(self.pending) < _LOOKS_A_STEP and (self.seen - 1) % self.stride == 0:
             slopes = _slopes(self.function, tensor, of_input=self.of_input)

@@ -61,6 +61,7 @@ class Budget:
     _costs: deque[float] = field(default_factory=lambda: deque(maxlen=_REMEMBERED))  # of recorded steps
     _sparse_since_s: float | None = None  # when the dense start was over
     _sparse_s: float = 0.0  # spent on recorded steps since
+    _recorded_s: float = 0.0  # spent on recorded steps in all
 
     def record_next(
         self, *, steps_done: int, optimizers: int, own_s: float, elapsed_s: float, pace: float = 1.0
@@ -75,9 +76,11 @@ class Budget:
             pace: Processor time by the clock's time, of the probe's own work: below 1 on a busy machine.
         """
         if self._recorded:
-            self._costs.append(own_s - self._own_s)
+            cost = own_s - self._own_s
+            self._costs.append(cost)
+            self._recorded_s += cost
             if self._sparse_since_s is not None:
-                self._sparse_s += own_s - self._own_s
+                self._sparse_s += cost
         self._own_s = own_s
         self._recorded = self._decides(steps_done, max(1, optimizers), elapsed_s, max(pace, _SLOWEST))
         return self._recorded
@@ -113,9 +116,14 @@ class Budget:
         if self.every is not None:
             return self._skipped >= (self.every - 1) * optimizers
         cost = self._cost() * optimizers
-        since = elapsed_s if self._sparse_since_s is None else elapsed_s - self._sparse_since_s
-        reserved = self._sparse_s + cost <= ALWAYS * self.overhead * since
-        return reserved or self._own_s + cost <= self.overhead * elapsed_s
+        share = self.overhead * elapsed_s
+        return self._own_s + cost <= share or self._is_reserved(cost, share, elapsed_s)
+
+    def _is_reserved(self, cost: float, share: float, elapsed_s: float) -> bool:
+        """Return whether the rest has taken more than it should have, and the quarter of recorded steps has room."""
+        since = elapsed_s - (self._sparse_since_s or 0.0)
+        others_s = self._own_s - self._recorded_s
+        return others_s > (1 - ALWAYS) * share and self._sparse_s + cost <= ALWAYS * self.overhead * since
 
     def _cost(self) -> float:
         """Return what a recorded step takes, going by the last ones: some of them also wrote to the file."""

@@ -9,8 +9,8 @@ import torch
 
 from whygrad.model import STATISTICS, Role
 from whygrad.probe.optimizers import TrackedOptimizer
-from whygrad.probe.outputs import Row
 from whygrad.probe.parameters import Tracked
+from whygrad.probe.recurrence import Row
 from whygrad.runfile.writer import RunWriter
 from whygrad.stats.accumulator import RunningTotals, merge_rows
 from whygrad.stats.changes import Samples

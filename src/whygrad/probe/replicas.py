@@ -285,7 +285,7 @@ def _averaged(wrapper: DistributedDataParallel) -> list[torch.Tensor]:
 
 
 def _hook_name(wrapper: DistributedDataParallel) -> str:
-    hooks = wrapper._comm_hooks
+    hooks: Any = getattr(wrapper, "_comm_hooks", ())
     return str(getattr(hooks[-1][0], "__name__", type(hooks[-1][0]).__name__)) if hooks else ""
 
 

@@ -19,6 +19,7 @@ from whygrad.probe.events import place_as_dict
 from whygrad.probe.facts import merge_uses, resolve
 from whygrad.probe.gradient_hooks import note_hooks
 from whygrad.probe.graph import reached_leaves
+from whygrad.probe.latecomers import Latecomers
 from whygrad.probe.optimizers import TrackedOptimizer, held_tensors, is_within_own_step, learning_rates
 from whygrad.probe.parameters import Tracked
 from whygrad.probe.paths import merge_paths, note_lost_terms
@@ -53,6 +54,7 @@ class Training:
         self.grad_calls = 0
         self.recording = True
         self.compiled = False
+        self._latecomers = Latecomers()
         self.counts = Counts(session.parameters)
         self._session = session
         self._budget = budget
@@ -406,6 +408,7 @@ class Training:
             self._session.tracer.forget()
         elapsed = _clock() - self._session.began
         was_recorded = self.recording
+        self._latecomers.note_step(tracked, recorded=was_recorded)
         self.recording = self._budget.record_next(
             steps_done=self.steps,
             optimizers=sum(o.ref() is not None for o in self._session.optimizers.alive()),
@@ -413,6 +416,8 @@ class Training:
             elapsed_s=elapsed,
             pace=self._pace.value,
         )
+        if not self.recording and self._budget.every is None:
+            self.recording = self._latecomers.want(self._session.optimizers.alive())
         self.open_window()
         self._session.losses.end_step()
         is_calm = not was_recorded and tracked is not None and self._may_be_calm(elapsed)

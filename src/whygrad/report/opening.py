@@ -40,11 +40,11 @@ def open_run(path: str | PathLike[str] | None) -> Opened:
             errors.append(error)
     if not ranks:
         raise errors[0]
-    ranks = [evidence for evidence in ranks if _trained(evidence)] or ranks  # a process that only started the others
+    ranks = [evidence for evidence in ranks if _trained(evidence)] or ranks  # not those that serve the ones that train
     ranks.sort(key=lambda evidence: evidence.info.rank)
     return Opened(run, tuple(ranks), tuple(map(str, errors)))
 
 
 def _trained(evidence: Evidence) -> bool:
     info = evidence.info
-    return bool(info.steps or info.backwards or info.grad_calls or info.forwards or (info.raised and info.world_size > 1))
+    return bool(info.steps or info.backwards or info.grad_calls or (info.raised and info.world_size > 1))

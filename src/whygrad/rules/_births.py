@@ -47,7 +47,9 @@ def described(birth: Event) -> str:
     """Return half a sentence about what happened: `log` of 0 made it."""
     detail = birth.detail
     side = detail["side"]
-    operation = f"`{birth.subject}`" if birth.subject else f"an operation in {side}"
+    if not birth.subject:
+        return "it came in with a value that has no gradient" if side == "data" else f"an operation in {side} made it"
+    operation = f"`{birth.subject}`"
     if side == "data":
         return f"what {operation} was given held {detail['value']} already"
     if side == "backward":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -101,6 +102,16 @@ def has(happening: Happening, mark: Mark) -> bool:
 def is_adaptive(optimizer: Optimizer) -> bool:
     """Return whether an optimizer divides by the size of the gradient, as far as its name tells."""
     return any(word in optimizer.type.lower() for word in _ADAPTIVE)
+
+
+def step_size(evidence: Evidence, optimizer: Optimizer) -> float | None:
+    """Return the median length of a step against the weights; None where too few steps were recorded."""
+    sizes = [
+        step.update_l2 / step.weight_l2
+        for step in evidence.steps
+        if step.optimizer == optimizer.id and step.update_l2 is not None and step.weight_l2
+    ]
+    return statistics.median(sizes) if len(sizes) >= 3 else None
 
 
 def trained_by(evidence: Evidence, optimizer: Optimizer) -> tuple[Parameter, ...]:

@@ -19,8 +19,8 @@ multiplies the loss by, whether a mean stands behind them, and what Accelerate d
 
 - Summed: a mean loss, run from one line n times a round in at least 60% of the rounds, times a constant of 2/n or more.
   That is no fault by itself (a sum over tasks; a learning rate chosen for it), so it is one only where the loss at the
-  end is not below nine tenths of that at the start, or is not finite, and the optimizer is none that divides by the
-  size of the gradient.
+  end is not finite, or is not below nine tenths of that at the start while the median step is 2% of the weights or
+  more (20 times the usual 1e-3), and the optimizer is none that divides by the size of the gradient.
 - Divided twice: Accelerate divides by n, the program by n as well.
 - Divided for nothing: Accelerate divides by n, the optimizer steps after every pass. An info for optimizers that
   divide by the size of the gradient: to them it makes no difference.
@@ -83,7 +83,7 @@ from dataclasses import dataclass
 from whygrad.evidence import Evidence
 from whygrad.model import Deed, Finding, LossScale, Optimizer, Severity
 from whygrad.rules._base import rule
-from whygrad.rules._loop import MIN_ROUNDS, Turn, is_adaptive, total, trained_by, whole_turns
+from whygrad.rules._loop import MIN_ROUNDS, Turn, is_adaptive, step_size, total, trained_by, whole_turns
 from whygrad.rules._select import names
 from whygrad.rules._text import named, number
 
@@ -91,6 +91,7 @@ _SLUG = "accumulation-scaling"
 _USUAL = 0.6  # of the rounds run the line as often
 _TOO_MUCH = 2.0  # times the gradient of the mean
 _FALLEN = 0.9  # of the loss at the start
+_LARGE_STEP = 0.02  # of the weights' norm
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +155,7 @@ def _judged(evidence: Evidence, optimizer: Optimizer, line: _Line, rounds: int) 
     too_much = scale.factor * n
     if n > 1 and scale.mean and too_much >= _TOO_MUCH and not is_adaptive(optimizer):
         losses = _losses(evidence, optimizer)
-        if losses is not None and not losses[1] < _FALLEN * losses[0]:
+        if losses is not None and not losses[1] < _FALLEN * losses[0] and _overshoots(evidence, optimizer, losses[1]):
             return _finding(evidence, optimizer, line, rounds, _summed(optimizer, line, losses))
     return None
 
@@ -165,6 +166,12 @@ def _losses(evidence: Evidence, optimizer: Optimizer) -> tuple[float, float] | N
     if len(losses) < 8:
         return None
     return statistics.median(losses[:3]), statistics.median(losses[-(len(losses) // 4) :])
+
+
+def _overshoots(evidence: Evidence, optimizer: Optimizer, last: float) -> bool:
+    """Return whether steps that are too large are why the loss does not fall."""
+    size = step_size(evidence, optimizer)
+    return not math.isfinite(last) or (size is not None and size >= _LARGE_STEP)
 
 
 _Verdict = tuple[Severity, str, str]

@@ -77,7 +77,7 @@ from typing import NamedTuple
 from whygrad.evidence import Evidence
 from whygrad.model import Clip, Finding, Optimizer, Severity
 from whygrad.rules._base import rule
-from whygrad.rules._loop import is_adaptive, trained_by
+from whygrad.rules._loop import is_adaptive, step_size, trained_by
 from whygrad.rules._select import names
 from whygrad.rules._text import named, number
 
@@ -102,7 +102,7 @@ def check(evidence: Evidence) -> Iterator[Finding]:
         for number_of in clip.optimizers if clip.scale is None else ():
             optimizer = evidence.optimizer_by_id.get(number_of)
             loss = None if optimizer is None else _loss(evidence, optimizer, clip)
-            step = None if optimizer is None else _step_size(evidence, optimizer)
+            step = None if optimizer is None else step_size(evidence, optimizer)
             if optimizer is not None and loss is not None and step is not None and step < _limit(optimizer):
                 yield _finding(evidence, optimizer, clip, loss, step)
 
@@ -139,16 +139,6 @@ def _of_steps(evidence: Evidence, optimizer: Optimizer) -> _Loss:
 
 def _limit(optimizer: Optimizer) -> float:
     return _ADAPTIVE_STEP if is_adaptive(optimizer) else _STEP
-
-
-def _step_size(evidence: Evidence, optimizer: Optimizer) -> float | None:
-    """Return the median length of a step against the weights; None where too few steps were recorded."""
-    sizes = [
-        step.update_l2 / step.weight_l2
-        for step in evidence.steps
-        if step.optimizer == optimizer.id and step.update_l2 is not None and step.weight_l2
-    ]
-    return statistics.median(sizes) if len(sizes) >= 3 else None
 
 
 def _finding(evidence: Evidence, optimizer: Optimizer, clip: Clip, loss: _Loss, step: float) -> Finding:

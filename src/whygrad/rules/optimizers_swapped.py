@@ -14,7 +14,7 @@ cleared before the optimizer that holds them comes to step. Each `backward()` an
 
 For each step of an optimizer, the backward passes since the steps before it (steps in a row share their passes). It
 steps on a foreign loss if these passes reach nothing that it holds and all they reach is held by another optimizer. It
-is a finding if that is so in 90% of its rounds, three or more, although its own tensors are reached by other passes;
+is a finding if that is so in 90% of its rounds, three or more, although other passes reach its own tensors in half;
 and if either the same holds the other way round, or the step finds no gradient at all. An optimizer that steps later
 than its backward pass, but on it, is thus left alone.
 
@@ -87,6 +87,7 @@ from whygrad.rules._text import counted, named
 
 _SLUG = "optimizers-swapped"
 _SHARE = 0.9  # of the rounds
+_REACHED = 0.5  # of the rounds: its own tensors get gradients, at another point
 
 
 @rule(
@@ -121,7 +122,7 @@ def _partner(turns: Sequence[Turn]) -> int | None:
     for turn in turns:
         for partner in _foreign(turn):
             votes[partner] = votes.get(partner, 0) + turn.count
-    if not votes or reached < MIN_ROUNDS:
+    if not votes or reached < max(MIN_ROUNDS, _REACHED * total(turns)):
         return None
     best = max(votes, key=lambda number: votes[number])
     return best if votes[best] >= max(MIN_ROUNDS, _SHARE * total(turns)) else None

@@ -19,7 +19,7 @@ Steps made and steps left out, for each optimizer.
 - At least half of eight or more steps were left out. A scale that starts at 65536 and has to fall to 1 costs 16 steps;
   in a short run that is as bad for learning as an overflow that stays.
 - A parameter got gradients in three or more backward passes and none at any step that was made, while steps were left
-  out as often.
+  out about as often.
 - A quarter of the steps was left out, up to the end of the run.
 
 ## Example
@@ -94,6 +94,7 @@ _MIN_TRIES = 8
 _MOST = 0.5
 _MANY = 0.25  # up to the end of the run
 _MIN_PASSES = 3
+_EXCUSED = 1.5  # passes for each step that was left out: those of a parameter that is starved by them
 
 
 @rule(
@@ -132,6 +133,7 @@ def _starved(evidence: Evidence, optimizer: Optimizer) -> list[Parameter]:
         and not parameter.gradient_steps
         and parameter.requires_grad
         and optimizer.skipped >= _MIN_PASSES
+        and parameter.reached <= _EXCUSED * optimizer.skipped
         and optimizer.steps
     ]
 

@@ -79,7 +79,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from whygrad.evidence import Evidence
-from whygrad.model import Finding, Parameter, Place, Severity, Symmetry
+from whygrad.model import Finding, Parameter, Place, Role, Severity, Symmetry
 from whygrad.rules._base import rule
 from whygrad.rules._select import by_line, names
 from whygrad.rules._sizes import is_taught
@@ -117,7 +117,8 @@ def _is_kept(evidence: Evidence, parameter: Parameter, symmetry: Symmetry) -> bo
     """Return whether units of a parameter that learns were equal from the start to the end of the run."""
     if parameter.module_type.startswith(_KERNELS) and symmetry.dimension >= _FIRST_OF_KERNEL:
         return False
-    late = _LATE * (symmetry.last_step + 1) >= evidence.info.steps
+    last = max(evidence.matrices.steps(Role.WEIGHT), default=0)
+    late = _LATE * (symmetry.last_step + 1) > last
     return is_taught(evidence, parameter) and symmetry.looks >= _MIN_LOOKS and late
 
 

@@ -23,8 +23,8 @@ For inputs, the largest and the mean size of what enters a Linear or a convoluti
 Size alone is no fault: it is reported where the root mean square is above 20, no normalisation follows that layer, and
 the loss at the end is at least 0.9 of that at the start.
 
-In 47 programs that train, the columns of a target differed by at most 10 times, and the root mean square of what entered
-a layer from outside was at most 5.4.
+In 47 programs that train, the columns of a target differed by at most 10 times, and the root mean square of what
+entered a layer from outside was at most 5.4.
 
 ## Example
 

@@ -15,9 +15,9 @@ the gradient, which a sum in place of a mean makes hundreds of times larger.
 
 The root mean square of each update against that of the weight before it, at a sample of recorded steps. Reported is an
 optimizer where more than half of its matrices and kernels were changed by at least half their size in one of the first
-ten steps that were looked at, and by at least 2% in the median of all later ones; and whose loss, in the median of the
-last quarter of the run, is above 90% of what it was at the first step. Matrices that start within 0.001 of zero are not
-counted.
+ten steps that were looked at, and by at least 2% in the median of all later ones, or by three times their size in one
+of the first; and whose loss, in the median of the last quarter of the run, is above 90% of what it was at the first
+step. Matrices that start within 0.001 of zero are not counted.
 
 In the healthy programs of the corpus the largest such ratio was 0.55, in one matrix of two, on a run whose loss fell to
 a hundredth. Large ratios alone are no fault: heads that start near zero have them.
@@ -83,6 +83,7 @@ _SLUG = "update-too-large"
 _MIN_STEPS = 12
 _FIRST = 10
 _LARGE = 0.5  # of the weight, in one of the first steps
+_OVERWRITING = 3.0  # of the weight: nothing is left of it, whatever comes later
 _LATER = 0.02  # in the median of the later ones
 _NOT_BETTER = 0.9  # of the first loss
 _NEAR_ZERO = 1e-3
@@ -125,7 +126,8 @@ def _is_large(ratios: Mapping[int, float]) -> bool:
     ordered = [ratios[step] for step in sorted(ratios)]
     if len(ordered) < _MIN_STEPS:
         return False
-    return max(ordered[:_FIRST]) >= _LARGE and median(ordered[_FIRST:]) >= _LATER
+    largest = max(ordered[:_FIRST])
+    return largest >= _OVERWRITING or (largest >= _LARGE and median(ordered[_FIRST:]) >= _LATER)
 
 
 def _finding(

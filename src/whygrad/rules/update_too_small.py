@@ -23,6 +23,9 @@ An optimizer is reported if the loss has not fallen over at least twenty steps a
   works from: the whole run lay in the warm-up;
 - 2% of the weight, otherwise.
 
+So is a single group, whatever the loss does, whose weights' longest way is below 0.01% of the weight and a thousandth
+of another group's: rates that fall from layer to layer, as fine-tuning has them, stay far closer together.
+
 Over the healthy programs of the corpus, of 60 to 100 steps each, the longest way was never below 34%. Weights that were
 loaded with `load_state_dict`, or that another optimizer moved before, are fine-tuned, and left alone: there a short way
 may be enough. So are runs that an exception ended, and runs whose loss is not known.
@@ -93,6 +96,8 @@ _SLUG = "update-too-small"
 _MIN_STEPS = 20
 _SHORT = 0.02  # of the weight
 _SHORT_IN_WARM_UP = 0.15
+_NOWHERE = 1e-4  # of the weight, in one group of several
+_APART = 1000.0  # times as far goes another group
 _RISING = 0.9  # of the steps
 _BELOW_BASE = 0.2  # of the rate that the schedule works from
 
@@ -106,6 +111,7 @@ _BELOW_BASE = 0.2  # of the rate that the schedule works from
 )
 def check(evidence: Evidence) -> Iterator[Finding]:
     """Yield one finding for each optimizer that gets nowhere."""
+    yield from _of_single_groups(evidence)
     values = losses(evidence)
     if len(values) < _MIN_STEPS or has_fallen(values) or has_crashed(evidence) or not evidence.info.ended:
         return
@@ -120,6 +126,48 @@ def check(evidence: Evidence) -> Iterator[Finding]:
         longest = max(ways.values())
         if 0 < longest < (_SHORT_IN_WARM_UP if len(warming) == len(groups) else _SHORT):
             yield _finding(optimizer, groups, held, longest, values, warming=bool(warming))
+
+
+def _of_single_groups(evidence: Evidence) -> Iterator[Finding]:
+    """Yield one finding for each group that stands still while others of its optimizer move."""
+    for optimizer in evidence.optimizers:
+        groups = [g for g in evidence.groups if g.optimizer == optimizer.id and g.highest_learning_rate > 0]
+        ways = {group.id: way for group in groups if (way := _longest(evidence, group)) > 0}
+        farthest = max(ways.values(), default=0.0)
+        for group in groups:
+            if group.steps >= _MIN_STEPS and 0 < ways.get(group.id, 0.0) < min(_NOWHERE, farthest / _APART):
+                yield _of_group(evidence, optimizer, group, ways[group.id], farthest)
+
+
+def _longest(evidence: Evidence, group: Group) -> float:
+    held = (p for p in evidence.parameters if p.id in group.parameters and is_weight(p) and not p.loaded)
+    ways = (travel(evidence, parameter) for parameter in held if group_of(evidence, parameter) == group)
+    return max((way for way in ways if not math.isnan(way)), default=0.0)
+
+
+def _of_group(evidence: Evidence, optimizer: Optimizer, group: Group, way: float, farthest: float) -> Finding:
+    held = [p for p in evidence.parameters if p.id in group.parameters and p.gradient_steps]
+    places = _places(optimizer, [group], warming=False)
+    return Finding(
+        rule=_SLUG,
+        severity=Severity.WARNING,
+        tensors=names(held),
+        place=places[0] if places else None,
+        message=(
+            f"{counted(group.steps, 'step')} of `{optimizer.name}` take {named(names(held))} no further than "
+            f"{number(100 * way)}% of its size, at rate {number(group.highest_learning_rate)}, and others "
+            f"{number(farthest / way)} times as far"
+        ),
+        fix=f"Give this group of `{optimizer.name}` a larger learning rate, or requires_grad_(False) if it is to stay",
+        evidence={
+            "steps": group.steps,
+            "longest_way": way,
+            "longest_way_of_others": farthest,
+            "highest_learning_rate": group.highest_learning_rate,
+            "position": group.position,
+        },
+        also=tuple(places[1:]),
+    )
 
 
 def _is_warming_up(group: Group) -> bool:

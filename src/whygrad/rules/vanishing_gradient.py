@@ -290,8 +290,8 @@ def _blur(evidence: Evidence, layers: Sequence[Parameter], profile: Sequence[flo
         severity=Severity.WARNING,
         tensors=names(layers),
         place=line_of(evidence, layers),
-        message=f"samples differ by {number(ratio)} of what they did, behind {counted(len(profile), 'layer')},"
-        f" and the loss stands still: {named(names(layers))} get the gradient of one mean output",
+        message=f"behind {counted(len(profile), 'layer')} samples differ by {number(ratio)} of what they do before, "
+        f"and the loss stands still: {named(names(layers))} get the gradient of one mean output",
         fix=f"Replace {activation} by ReLU or GELU, or normalise between the layers"
         if activation
         else "Put a shortcut around each block, or a normalisation into it, or initialise for the activation",

@@ -45,11 +45,11 @@ policy = nn.Sequential(nn.Linear(4, 16), nn.Tanh(), nn.Linear(16, 3))
 optimizer = torch.optim.Adam(policy.parameters(), lr=1e-3)
 for _ in range(8):
     log_p = policy(torch.randn(32, 4)).log_softmax(dim=1)
-    reward = torch.ones(32, 3)
-    advantage = reward - reward.mean(dim=1, keepdim=True)  # every action is worth the same
+    reward = torch.ones(32, 3)  # every action is worth the same
+    advantage = reward - reward.mean(dim=1, keepdim=True)  # zero-gradient
     loss = -(log_p * advantage).mean()
     optimizer.zero_grad()
-    loss.backward()  # zero-gradient
+    loss.backward()
     optimizer.step()
 ```
 

@@ -1,4 +1,4 @@
-"""Healthy: tanh for pixels in [-1, 1], sigmoid for shares, ReLU for counts, softplus for a variance, and noise at the bounds."""
+"""Healthy: tanh for pixels in [-1, 1], sigmoid for shares, ReLU for counts, softplus for a variance."""
 # truth: quiet
 
 import torch

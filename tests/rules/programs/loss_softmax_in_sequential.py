@@ -20,7 +20,7 @@ class Classifier(nn.Module):
 
 
 def epoch(model, criterion, optimizer, images, labels):
-    for image, label in zip(images.split(16), labels.split(16)):
+    for image, label in zip(images.split(16), labels.split(16), strict=True):
         optimizer.zero_grad()
         criterion(model(image), label).backward()
         optimizer.step()

@@ -13,8 +13,8 @@ class Tagger(nn.Module):
 
     def forward(self, words):
         e = self.embed(words)
-        states, _ = self.context(e)  # zero-gradient
-        keep = (words < 0).float().unsqueeze(-1)
+        states, _ = self.context(e)
+        keep = (words < 0).float().unsqueeze(-1)  # zero-gradient
         return self.tag(e + states * keep)
 
 

@@ -1,0 +1,96 @@
+"""Steps that are only counted, where following every one is over the budget."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+
+from tests.probe.watched import watched
+from whygrad.probe import training
+from whygrad.probe.budget import Budget
+from whygrad.probe.loop import Loop
+
+STEPS = 60
+
+
+@pytest.fixture
+def over_budget(monkeypatch):
+    """A program whose every step counts as too expensive to follow, from the sixth on."""
+    monkeypatch.setattr(training, "CALM_AFTER", 5)
+    monkeypatch.setattr(Budget, "is_over", lambda *_: True)
+    monkeypatch.setattr(Budget, "record_next", lambda *_, steps_done, **__: steps_done < 3)
+
+
+def fit(steps=STEPS, freeze_at=None, break_at=None, accumulate=1):
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 1))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for step in range(steps):
+        if step == freeze_at:
+            model[0].weight.requires_grad_(False)
+            model[0].weight.grad = None
+        optimizer.zero_grad()
+        for _ in range(accumulate):
+            x = torch.randn(5, 3) * (float("nan") if step == break_at else 1.0)
+            model(x).square().mean().backward()
+        optimizer.step()
+    return [p.detach().clone() for p in model.parameters()]
+
+
+def looks(monkeypatch):
+    seen = []
+    plain = Loop.before_step
+    monkeypatch.setattr(Loop, "before_step", lambda *args: (seen.append(1), plain(*args))[1])
+    return seen
+
+
+@pytest.mark.usefixtures("over_budget")
+def test_most_steps_are_only_counted_and_the_counts_are_those_of_all_steps(tmp_path, monkeypatch):
+    seen = looks(monkeypatch)
+    evidence = watched(tmp_path, lambda: fit(accumulate=2))
+    assert len(seen) < 15
+    assert len(evidence.steps) == evidence.info.steps == STEPS
+    assert evidence.info.backwards == 2 * STEPS
+    assert [step.backwards for step in evidence.steps] == [2] * STEPS
+    assert all(step.loss is not None for step in evidence.steps)
+    for parameter in evidence.parameters:
+        assert (parameter.steps, parameter.gradient_steps, parameter.last_gradient_step) == (STEPS, STEPS, STEPS - 1)
+        assert parameter.changed_outside == 0
+    assert evidence.optimizers[0].zero_grads == evidence.optimizers[0].steps == STEPS
+
+
+@pytest.mark.usefixtures("over_budget")
+def test_the_program_computes_the_same(tmp_path):
+    kept = []
+    watched(tmp_path, lambda: kept.append(fit()))
+    assert all(map(torch.equal, kept[0], fit()))
+
+
+@pytest.mark.usefixtures("over_budget")
+def test_a_round_is_whole_or_not_counted(tmp_path):
+    evidence = watched(tmp_path, fit)
+    plain = watched(tmp_path / "plain", lambda: fit(4))
+    assert {r.optimizer for r in evidence.rounds} == {0}
+    kinds = lambda found: {h.deed for h in found.happenings}
+    assert kinds(evidence) == kinds(plain)
+
+
+@pytest.mark.usefixtures("over_budget")
+def test_a_gradient_that_disappears_is_seen_within_sixteen_steps(tmp_path):
+    evidence = watched(tmp_path, lambda: fit(freeze_at=20))
+    lost = evidence.parameters[0]
+    assert 20 <= lost.gradient_steps <= 36
+    assert lost.frozen_steps == STEPS - lost.gradient_steps
+
+
+@pytest.mark.usefixtures("over_budget")
+def test_a_loss_that_is_nan_is_followed_at_once(tmp_path):
+    evidence = watched(tmp_path, lambda: fit(break_at=27))
+    assert [event.first_step for event in evidence.events_of("nonfinite_loss")] == [27]
+
+
+def test_a_program_within_its_budget_is_followed_throughout(tmp_path, monkeypatch):
+    seen = looks(monkeypatch)
+    watched(tmp_path, fit)
+    assert len(seen) == STEPS
