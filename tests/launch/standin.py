@@ -35,6 +35,7 @@ class Session:
         o = self.options
         info = RunInfo(script=o.script, argv=o.argv, rank=o.rank, world_size=o.world_size)
         self.writer = RunWriter(self.path, info)
+        os.register_at_fork(after_in_child=self.abandon)
         log("start", o.script, list(o.argv), o.every, o.overhead)
 
     def note(self, text):

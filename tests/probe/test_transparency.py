@@ -14,6 +14,7 @@ from torch import nn
 from torch.nn.modules import module as module_hooks
 from torch.optim import optimizer as optimizer_module
 from torch.overrides import TorchFunctionMode
+from torch.utils._device import DeviceContext
 from torch.utils.flop_counter import FlopCounterMode
 
 from tests.probe.watched import by_name, watched
@@ -278,7 +279,8 @@ def test_a_users_mode_entered_in_one_step_and_left_in_another_is_popped_itself(t
             for _ in range(6):  # the tracer goes within this block
                 model(X).sum().backward()
                 optimizer.step()
-        assert torch._C._len_torch_function_stack() == 0
+        left = torch.overrides._get_current_function_mode_stack()
+        assert not [mode for mode in left if isinstance(mode, DeviceContext)]
 
     evidence = watched(tmp_path, program)
 

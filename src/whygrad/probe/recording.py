@@ -68,7 +68,9 @@ class Recorder:
         """Record what modules returned, and its gradients, since the last step."""
         for role, found in rows.items():
             if found:
-                ids, matrix = merge_rows([i for i, _ in found], torch.stack([r.cpu() for _, r in found]))
+                ids, matrix = [i for i, _ in found], torch.stack([r.cpu() for _, r in found])
+                if len(set(ids)) < len(ids):
+                    ids, matrix = merge_rows(ids, matrix)
                 self._store(step, role, ids, matrix)
 
     def drop_samples(self) -> None:

@@ -4,11 +4,13 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Sequence
 
 import torch
 
 from whygrad.model import STATISTICS, Role, Statistics, Total
+from whygrad.stats.library import library
 from whygrad.stats.segments import COUNT, MAX_ABS, ZEROS, add_up
 from whygrad.stats.support import untracked
 
@@ -69,8 +71,14 @@ class _RoleTotals:
     def add(self, step: int, ids: Sequence[int], matrix: torch.Tensor) -> None:
         if not ids:
             return
-        at = torch.tensor(ids, dtype=torch.int64, device="cpu")
         self._grow(max(ids) + 1)
+        kernel = library()
+        if kernel is not None and matrix.is_contiguous() and matrix.dtype is torch.float64:
+            rows = array("q", ids)  # must live as long as the call
+            state = (self._statistics.data_ptr(), self._steps.data_ptr(), self._first_nonfinite.data_ptr())
+            kernel.held.whygrad_add(rows.buffer_info()[0], len(ids), matrix.data_ptr(), step, *state)
+            return
+        at = torch.tensor(ids, dtype=torch.int64, device="cpu")
         count = matrix[:, COUNT]
         nonfinite = (matrix[:, _NANS] + matrix[:, _INFS]) > 0
         seen = count > 0

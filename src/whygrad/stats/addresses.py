@@ -39,8 +39,8 @@ def address(tensor: torch.Tensor) -> int:
 def has_nonzero_bytes(tensor: torch.Tensor) -> bool:
     """Return whether the first few elements show that a tensor is not all zeros; False where that takes a closer look.
 
-    Must be called where `__torch_function__` is disabled. A look at the first bytes costs a microsecond; those of 0.0 and
-    -0.0 are 0 and 0x80.
+    Must be called where `__torch_function__` is disabled. A look at the first bytes costs a microsecond; the bytes of
+    0.0 and -0.0 are 0 and 0x80.
     """
     where = address(tensor)
     return bool(where) and bool(string_at(where, min(tensor.nbytes, _GLANCE)).strip(b"\0\x80"))

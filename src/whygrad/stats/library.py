@@ -23,6 +23,7 @@ _ARGUMENTS = {
     "whygrad_samples": (_POINTER, _LONG, _LONG, _POINTER),
     "whygrad_updates": (_POINTER, _LONG, _LONG, _POINTER, _POINTER),
     "whygrad_rows": (_POINTER, _LONG, _LONG, _POINTER),
+    "whygrad_add": (_POINTER, _LONG, _POINTER, _LONG, _POINTER, _POINTER, _POINTER),
 }
 
 
@@ -45,13 +46,17 @@ def library() -> Library | None:
     for path in (FOLDER / name for name in NAMES):
         if path.exists():
             try:
-                loaded = Library(ctypes.CDLL(str(path)), ctypes.PyDLL(str(path)))
-            except OSError:  # built for another machine
+                return _load(path)
+            except (OSError, AttributeError):  # built for another machine, or from other sources
                 return None
-            for each in loaded:
-                for name, types in _ARGUMENTS.items():
-                    getattr(each, name).argtypes = types
-                each.whygrad_rows.restype = ctypes.c_int64
-            loaded.held.whygrad_choose(COPIES["best"])
-            return loaded
     return None
+
+
+def _load(path: Path) -> Library:
+    loaded = Library(ctypes.CDLL(str(path)), ctypes.PyDLL(str(path)))
+    for each in loaded:
+        for name, types in _ARGUMENTS.items():
+            getattr(each, name).argtypes = types
+        each.whygrad_rows.restype = ctypes.c_int64
+    loaded.held.whygrad_choose(COPIES["best"])
+    return loaded
