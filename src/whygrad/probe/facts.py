@@ -69,13 +69,7 @@ def write_facts(session: Session, *, ended: bool = False, raised: Raised | None 
         writer.put(replica.fact(compiled=session.training.compiled))
     for group in session.groups.facts(session.optimizers):
         writer.put(group)
-    names = {module.id: module.name for module in session.outputs.module_facts()}
-    for feed in session.feeds.facts(names):
-        writer.put(feed)
-    for symmetry in session.symmetry.facts():
-        writer.put(symmetry)
-    for activation in session.activations.facts():
-        writer.put(activation)
+    _write_numbers(session)
     for happened in session.loop.facts():
         writer.put(happened)
     for clip in session.clipping.facts():
@@ -92,6 +86,18 @@ def write_facts(session: Session, *, ended: bool = False, raised: Raised | None 
     session.optimizers.retire()
     session.training.counts.forget(optimizer.id for optimizer in session.optimizers.alive())
     session.outputs.retire()
+
+
+def _write_numbers(session: Session) -> None:
+    """Write what is known of data, of equal units and of flat functions."""
+    writer = session.recorder.writer
+    names = {module.id: module.name for module in session.outputs.module_facts()}
+    for feed in session.feeds.facts(names):
+        writer.put(feed)
+    for symmetry in session.symmetry.facts():
+        writer.put(symmetry)
+    for activation in session.activations.facts():
+        writer.put(activation)
 
 
 def resolve(session: Session, *, judge_stale: bool) -> None:

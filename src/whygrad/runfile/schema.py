@@ -133,7 +133,7 @@ CREATE TABLE parameter (
     module_type          TEXT,     -- class name of that module
     attribute            TEXT,     -- its name in that module, or the variable that holds it
     registered           INTEGER,  -- found by named_parameters() of a root model
-    held_in              TEXT,     -- where it was found if not registered: list, dict, attribute, buffer, optimizer, variable
+    held_in              TEXT,     -- where it was found if not registered: list, dict, buffer, optimizer, ...
     stale                INTEGER,  -- an optimizer holds it, no module does any more, and a module once did
     requires_grad        INTEGER,  -- at the end of the run
     made_at              INTEGER,  -- user line that made it, or the layer it belongs to
