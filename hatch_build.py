@@ -1,7 +1,7 @@
 """The build's one step of its own: compile `whygrad/stats/native` where there is a C compiler.
 
-The kernel is optional. Without a compiler the wheel is one for any machine, and whygrad measures in plain torch. With one
-it is a wheel for this kind of machine and any Python: the library knows neither Python nor torch.
+The kernel is optional. Without a compiler the wheel is one for any machine, and whygrad measures in plain torch. With
+one it is a wheel for this kind of machine and any Python: the library knows neither Python nor torch.
 """
 
 from __future__ import annotations
@@ -17,7 +17,16 @@ from typing import Any
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 NATIVE = Path("src/whygrad/stats/native")
-FLAGS = ("-O3", "-std=gnu11", "-fPIC", "-shared", "-fvisibility=hidden", "-fno-strict-aliasing", "-Wno-psabi", "-pthread")
+FLAGS = (
+    "-O3",
+    "-std=gnu11",
+    "-fPIC",
+    "-shared",
+    "-fvisibility=hidden",
+    "-fno-strict-aliasing",
+    "-Wno-psabi",
+    "-pthread",
+)
 
 
 class KernelBuildHook(BuildHookInterface[Any]):

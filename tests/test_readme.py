@@ -41,5 +41,5 @@ def test_every_command_it_names_exists(command, capsys):
 def test_it_tells_in_the_order_in_which_a_stranger_asks():
     headings = re.findall(r"^## (.*)$", README, flags=re.MULTILINE)
 
-    assert headings == ["Two commands", "What it finds", "What it cannot see", "More"]
+    assert headings == ["Two commands", "What it shows", "What it finds", "What it costs", "What it cannot see", "More"]
     assert README.index("<!-- generated: diagnosis") < README.index("## Two commands")

@@ -97,7 +97,8 @@ def load(folder: Path, environ: Mapping[str, str], flags: Mapping[str, object]) 
 _Setting = tuple[str, object, str]  # field name, raw value, what to call it in a message
 
 _ENVIRONMENT_PREFIX = "WHYGRAD_"
-_NO_SETTINGS = frozenset({"WHYGRAD_DEBUG", "WHYGRAD_LAUNCHER"})  # switches of the launcher, see launch/command.py
+# switches of the launcher, see launch/command.py, and of the kernels, see stats/library.py
+_NO_SETTINGS = frozenset({"WHYGRAD_DEBUG", "WHYGRAD_KERNEL", "WHYGRAD_LAUNCHER"})
 
 
 def _from_file(folder: Path) -> Iterator[_Setting]:

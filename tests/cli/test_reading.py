@@ -158,7 +158,7 @@ def test_a_comparison_fails_on_new_findings(
         write_sample(here / name / "rank0.whygrad")
     found = iter([(), (finding(),)])
     rule = {"x": a_rule("x", check=lambda _: next(found))}
-    monkeypatch.setattr("whygrad.report.comparison.all_rules", lambda: rule)
+    monkeypatch.setattr("whygrad.run.all_rules", lambda: rule)
 
     assert status == main(["compare", "--fail-on", level, "a", "b"])
 

@@ -4,7 +4,23 @@ import math
 
 from tests.report.builders import Shown, finding, info, parameter, place
 from whygrad.evidence import Evidence, MemoryMatrices
-from whygrad.model import Cut, CutKind, Event, Module, Output, PathEnd, Role, Statistics, Step, Total
+from whygrad.model import (
+    Clip,
+    Cut,
+    CutKind,
+    Deed,
+    Event,
+    Happening,
+    Module,
+    Optimizer,
+    Output,
+    PathEnd,
+    Role,
+    Round,
+    Statistics,
+    Step,
+    Total,
+)
 
 HOSTILE = '</script><img src=x onerror="document.title=1">{{ 7*7 }}'
 
@@ -48,7 +64,11 @@ def failing_run(names=("body.weight", "head.weight"), steps=20, findings=None, n
         cuts=(Cut(0, last, CutKind.DETACH, "detach", place(41)),),
         outputs=(Output(0, "body", 1, 0, (2, 4), "float32", calls=3),),
         steps=tuple(Step(i, 0, i * 0.1, loss=1.0 / (i + 1), learning_rates=(0.1,)) for i in range(steps)),
-        events=(Event("clip_grad_norm", 3, 9, 4, "optimizer", place(12)),),
+        optimizers=(Optimizer(0, "optimizer", "SGD"),),
+        rounds=(Round(0, 0, 1, 0, 0, first=True), Round(1, 0, 4, 3, 9)),
+        happenings=(Happening(1, 0, Deed.BACKWARD, place(11), 2), Happening(1, 1, Deed.STEP, place(13))),
+        clips=(Clip(0, "norm", place(12), calls=9, measured=9, clipped=4, factor=2.5, limit=1.0),),
+        events=(Event("nonfinite_loss", 5, 9, 4, "", place(12)),),
         totals=(total,),
         matrices=matrices(sizes, range(steps), outputs=(0,)),
     )

@@ -141,7 +141,10 @@ def test_curves_are_drawn(opened):
 
     assert page.locator("#tensor-charts canvas").count() == 4
     assert page.locator("#loop canvas").count() == 2
-    assert "clip grad norm optimizer at train.py:12" in page.locator("#loop-events").inner_text()
+    told = page.locator("#loop-events").inner_text()
+    assert "gradients clipped by norm to 1: 4 of 9 calls were above, by 2.5x on average at train.py:12" in told
+    assert "step 3: the loop of optimizer is backward x2, step, 4 times until step 9" in told
+    assert "step 5: nonfinite loss at train.py:12" in told
 
 
 def test_hostile_names_do_nothing(opened):

@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from whygrad.evidence import Evidence
-from whygrad.model import Cut, Finding, Output, Parameter, Place, Role, Statistics
+from whygrad.model import Cut, Finding, Output, Parameter, Role, Statistics
+from whygrad.page.moments import moments, where
 from whygrad.page.rulepages import rule_page
 from whygrad.page.series import Grid, Track, grid, histograms, thinned, update_ratios
 from whygrad.report.names import group
 from whygrad.report.states import state
 from whygrad.report.verdict import headline
 from whygrad.report.view import RunView, parameter_names
-from whygrad.report.writing import number, plural, short_path
+from whygrad.report.writing import number
 
 MAX_OUTPUTS = 400
-MAX_EVENTS = 400
-_MARKED = ("clip", "scaler", "schedule", "load", "mode")  # beginnings of event kinds that are drawn on the loss curve
 
 _SIZES: dict[str, Callable[[Statistics], float]] = {
     "rms": lambda s: s.rms,
@@ -64,18 +63,13 @@ def _card(finding: Finding, known: frozenset[str]) -> Card:
         message=finding.message,
         fix=finding.fix,
         tensors=tuple((each.pattern, each.count) for each in group(finding.tensors, known)),
-        place="" if place is None else _where(place),
+        place="" if place is None else where(place),
         line=0 if place is None else place.line,
         excerpt=excerpt,
         numbers=tuple((key, number(value)) for key, value in simple if isinstance(value, int | float | str)),
-        also=tuple(_where(each) for each in finding.also),
+        also=tuple(where(each) for each in finding.also),
         consequences=tuple(f"{each.rule}: {each.message}" for each in finding.consequences),
     )
-
-
-def _where(place: Place) -> str:
-    function = f" in {place.function}" if place.function and place.function != "<module>" else ""
-    return f"{short_path(place.file)}:{place.line}{function}"
 
 
 def rule_pages(run: RunView) -> dict[str, str]:
@@ -117,7 +111,7 @@ def data(run: RunView, track: Track = iter) -> dict[str, Any]:
         "output": _drawn(grid(evidence, Role.OUTPUT, output_ids, _OUTPUT_SIZES, track)),
         "output_gradient": _drawn(grid(evidence, Role.OUTPUT_GRADIENT, output_ids, _OUTPUT_SIZES, track)),
         "loop": _loop(evidence),
-        "events": list(_events(evidence)),
+        "events": [asdict(moment) for moment in moments(evidence)],
     }
 
 
@@ -136,13 +130,13 @@ def _parameter(parameter: Parameter, evidence: Evidence) -> dict[str, Any]:
         "steps": parameter.steps,
         "gradient_steps": parameter.gradient_steps,
         "mean_abs": _finite(total.statistics.mean_abs) if total is not None else None,
-        "made_at": "" if parameter.made_at is None else _where(parameter.made_at),
+        "made_at": "" if parameter.made_at is None else where(parameter.made_at),
     }
 
 
 def _cut(cut: Cut) -> str:
-    where = f" at {_where(cut.place)}" if cut.place is not None else ""
-    return f"{cut.operation} ({cut.kind.value}){where}"
+    at = f" at {where(cut.place)}" if cut.place is not None else ""
+    return f"{cut.operation} ({cut.kind.value}){at}"
 
 
 def _output(output: Output) -> dict[str, Any]:
@@ -166,14 +160,6 @@ def _loop(evidence: Evidence) -> dict[str, Any]:
         "learning_rate": [_finite(max(step.learning_rates, default=math.nan)) for step in steps],
         "nonfinite": [step.id for step in evidence.steps if step.loss is not None and not math.isfinite(step.loss)],
     }
-
-
-def _events(evidence: Evidence) -> Iterator[dict[str, Any]]:
-    drawn = [event for event in evidence.events if event.kind.startswith(_MARKED)]
-    for event in drawn[:MAX_EVENTS]:
-        where = "" if event.place is None else f" at {_where(event.place)}"
-        times = "" if event.count == 1 else f", {plural(event.count, 'time')} until step {event.last_step}"
-        yield {"step": event.first_step, "text": f"{event.kind.replace('_', ' ')} {event.subject}{where}{times}"}
 
 
 def _finite(value: float) -> float | None:
@@ -210,7 +196,7 @@ def tree(evidence: Evidence) -> list[Branch]:
     branches = []
     for module in sorted(evidence.modules, key=lambda m: (m.root, m.name.split("."), m.id)):
         own = held.pop((module.root, module.name), [])
-        made = "" if module.made_at is None else _where(module.made_at)
+        made = "" if module.made_at is None else where(module.made_at)
         depth = len(module.name.split(".")) if module.name else 0
         branches.append(Branch(depth, module.name or module.root, module.type, made, _states(own)))
     for (root, name), rest in held.items():

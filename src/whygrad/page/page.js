@@ -271,11 +271,11 @@
 
   // -- loss and learning rate -----------------------------------------------------------------------------------------
   function drawLoop() {
-    const { steps, loss, learning_rate, nonfinite } = data.loop, marks = data.events.map((event) => event.step).concat(nonfinite.slice(0, 1));
+    const { steps, loss, learning_rate, nonfinite } = data.loop, marks = data.events.map((event) => event.step).filter((step) => step !== null).slice(0, 20).concat(nonfinite.slice(0, 1));
     $("loop").replaceChildren();
     chart($("loop"), nonfinite.length ? `loss; NaN or Inf from step ${nonfinite[0]} on` : "loss", steps, [{ label: "loss", values: loss }], false, marks);
     chart($("loop"), "learning rate", steps, [{ label: "learning rate", values: learning_rate }], false, marks);
-    $("loop-events").replaceChildren(...data.events.map(({ step, text }) => make("li", { textContent: `step ${step}: ${text}` })));
+    $("loop-events").replaceChildren(...data.events.map(({ step, text }) => make("li", { textContent: step === null ? text : `step ${step}: ${text}` })));
   }
 
   // -- the rest -------------------------------------------------------------------------------------------------------

@@ -286,9 +286,7 @@ class Loop:
         if course is not None:
             self._end(course, Happened(Deed.SKIP, site, (tracked.id,)), step, closure=False)
 
-    def _end(
-        self, course: Course, last: Happened, step: int, *, closure: bool, unfinished: bool = False
-    ) -> None:
+    def _end(self, course: Course, last: Happened, step: int, *, closure: bool, unfinished: bool = False) -> None:
         happened = tuple((each, len(list(same))) for each, same in groupby((*course.happened, last)))
         key = (course.id, course.steps == 0, closure, course.cut_short, unfinished, happened)
         counted = self._rounds.get(key)

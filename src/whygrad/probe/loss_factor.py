@@ -61,7 +61,9 @@ def _importance(term: Factor) -> tuple[bool, bool, float]:
 def _constant(node: Any) -> float | None:
     """Return the number that a product or quotient has on its other side; None if it is no constant at hand."""
     other = node._saved_other
-    if other is None or other.dim() or other.requires_grad or other.device.type != "cpu" or other.is_complex():
+    if isinstance(other, int | float):
+        return float(other)
+    if not isinstance(other, torch.Tensor) or other.dim() or other.requires_grad or other.device.type != "cpu" or other.is_complex():
         return None
     return float(other)
 

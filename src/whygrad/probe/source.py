@@ -53,9 +53,7 @@ class UserCode:
         self._script = path
         folder = os.path.dirname(path) + os.sep
         self._home = folder if path and folder.startswith(_LIBRARIES) and not folder.startswith(_TORCH) else None
-        self._known: dict[
-            int, tuple[CodeType, bool]
-        ] = {}  # by id, which is quick to hash
+        self._known: dict[int, tuple[CodeType, bool]] = {}  # by id, which is quick to hash
 
     def owns(self, code: CodeType) -> bool:
         """Return whether a code object belongs to the user's program."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any
 
 from whygrad.evidence import Evidence
@@ -123,8 +124,19 @@ def _is_target(evidence: Evidence, members: _Members) -> bool:
     """
     holders = {holder for parameter, _ in members for holder in parameter.optimizers}
     learning = any(p.gradient_steps and not holders.isdisjoint(p.optimizers) for p in evidence.parameters)
-    network = len({parameter.module for parameter, _ in members}) > 1
+    network = len({parameter.module for parameter, _ in members}) > 1 and _is_whole(evidence, members)
     return learning and network and all(cut.as_target and cut.kind in _STOPS for _, cut in members)
+
+
+def _is_whole(evidence: Evidence, members: _Members) -> bool:
+    """Return whether nothing learns in the module that contains them all."""
+    roots = {parameter.root for parameter, _ in members}
+    paths = [parameter.module.split(".") for parameter, _ in members]
+    common = [names[0] for names in takewhile(lambda names: len(set(names)) == 1, zip(*paths, strict=False))]
+    return not any(
+        p.gradient_steps and p.root in roots and p.module.split(".")[: len(common)] == common
+        for p in evidence.parameters
+    )
 
 
 def _mode(evidence: Evidence, parameter: Parameter) -> bool | None:

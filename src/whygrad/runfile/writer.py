@@ -11,11 +11,12 @@ import sqlite3
 import struct
 from collections.abc import Hashable, Iterable, Sequence
 from contextlib import closing, suppress
+from dataclasses import fields
 from operator import attrgetter
 from os import getpid
 from pathlib import Path
 from threading import RLock
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from whygrad.errors import RunFileError
 from whygrad.model import (
@@ -57,6 +58,7 @@ _CLOSE_TIMEOUT_S = 5.0  # the last chance may take longer
 _NOBODY = 0  # a process id that no process has
 
 _ROW_BYTES = {"matrix": 8 * len(STATISTICS), "histogram": 4 * HISTOGRAM_BINS}
+_STEP_VALUES = attrgetter(*(field.name for field in fields(Step)))
 _KEYS = {fact: attrgetter(*table.key) for fact, table in TABLES.items()}
 
 Value = TypeVar("Value", bound=Hashable)
@@ -83,6 +85,7 @@ class RunWriter:
         self._lock = RLock()
         self._info: RunInfo | None = None
         self._facts: dict[type, dict[Hashable, object]] = {fact: {} for fact in TABLES}
+        self._steps: dict[int, tuple[Any, ...]] = {}
         self._blobs: dict[tuple[str, Role, int], tuple[int, bytes]] = {}
         self._places: _Numbers[Place] = _Numbers()
         self._layouts: _Numbers[tuple[Role, tuple[int, ...]]] = _Numbers(_LAYOUTS_KEPT)
@@ -102,8 +105,16 @@ class RunWriter:
         self._put_all(totals)
 
     def add_step(self, step: Step) -> None:
-        """Store a step."""
-        self._put_all((step,))
+        """Store a step.
+
+        Thousands of them may wait. As plain tuples they are no matter to the garbage collector, which would otherwise
+        look through everything that the program holds again and again.
+        """
+        if not self._is_mine():
+            return
+        with self._lock:
+            self._steps[step.id] = _STEP_VALUES(step)
+            self._grow(_FACT_BYTES)
 
     def add_matrix(self, step: int, role: Role, ids: Sequence[int], values: bytes) -> None:
         """Store the statistics of one role at one step.
@@ -210,6 +221,7 @@ class RunWriter:
                 raise _writing_error(self._path, error) from error
 
     def _commit(self, timeout_s: float) -> None:
+        self._facts[Step].update((number, Step(*values)) for number, values in self._steps.items())
         rows = {fact: to_rows(fact, waiting.values(), self._places.of) for fact, waiting in self._facts.items()}
         with closing(connect(self._path, "rw", nolock=self._nolock, timeout_s=timeout_s)) as connection:
             _set_up(connection)
@@ -241,6 +253,7 @@ class RunWriter:
         """Drop what waited."""
         for waiting in self._facts.values():
             waiting.clear()
+        self._steps.clear()
         self._blobs.clear()
         self._places.unsaved.clear()
         self._layouts.unsaved.clear()

@@ -8,7 +8,8 @@ backbone = nn.Sequential(nn.Linear(6, 8), nn.Tanh(), nn.Linear(8, 8))
 head = nn.Linear(8, 1)
 slow = (p for p in backbone.parameters() if p.requires_grad)
 size = sum(p.numel() for p in slow)
-optimizer = torch.optim.SGD([{"params": slow, "lr": 1e-3}, {"params": head.parameters()}], lr=1e-2)  # exhausted-iterator
+groups = [{"params": slow, "lr": 1e-3}, {"params": head.parameters()}]
+optimizer = torch.optim.SGD(groups, lr=1e-2)  # exhausted-iterator
 for _ in range(12):
     x = torch.randn(16, 6)
     optimizer.zero_grad()

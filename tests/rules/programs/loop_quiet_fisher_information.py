@@ -14,7 +14,7 @@ def collect(x):
         model.zero_grad()
         model(each).log_softmax(0)[0].neg().backward()
         for total, parameter in zip(fisher, model.parameters(), strict=True):
-            total += parameter.grad.detach().square()
+            total.add_(parameter.grad.detach().square())
 
 
 for number in range(20):

@@ -44,4 +44,5 @@ def _is_comparison(value: Node, node: Node) -> bool:
         return False
     if node.operation.name in _TARGET_LAST:
         return node.parents[-1] is value
-    return node.operation.name in _EITHER
+    # a difference of two single numbers is a sum of terms of the loss, not a prediction and its target
+    return node.operation.name in _EITHER and value.size > 1
