@@ -62,7 +62,7 @@ if gate(X).mean() > 1e9:  # <-
     loss = loss * 2
 loss.backward()
 """,
-        {"gate.weight": cut("nondifferentiable", "gt")},
+        {"gate.weight": cut("nondifferentiable", "gt", inferred=True)},
     ),
     "a number of repetitions": Case(
         """
@@ -73,7 +73,7 @@ for _ in range(n):
     h = h * 1.1
 F.cross_entropy(m(h), Y).backward()
 """,
-        {"gate.weight": cut("value", "int")},
+        {"gate.weight": cut("value", "int", inferred=True)},
     ),
     "a second loss": Case(
         """

@@ -196,3 +196,19 @@ def test_the_constant_in_front_of_a_mean_loss_is_read_from_its_graph(tmp_path):
     evidence = watched(tmp_path, program)
 
     assert [(scale.factor, scale.mean) for scale in evidence.loss_scales] == [(0.25, True), (0.5, True), (1.0, False)]
+
+
+@pytest.mark.parametrize("loss", [{"label_smoothing": 0.05}, {"ignore_index": -1}, {}])
+def test_what_a_loss_multiplies_by_itself_does_not_stop_the_watch(tmp_path, loss):
+    def program():
+        model = nn.Linear(4, 3)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for _ in range(3):
+            optimizer.zero_grad()
+            nn.functional.cross_entropy(model(torch.ones(5, 4)), torch.zeros(5, dtype=torch.int64), **loss).backward()
+            optimizer.step()
+        return model
+
+    evidence = watched(tmp_path, program)  # which asserts that no part failed
+
+    assert [round_.count for round_ in evidence.rounds]

@@ -299,7 +299,7 @@ def test_an_error_inside_the_probe_switches_that_part_off_and_is_reported(tmp_pa
     assert model.weight.grad is not None
     assert list(session.guard.failures) == ["steps"]
     assert "ZeroDivisionError" in session.guard.failures["steps"]
-    assert any("steps were switched off" in note for note in session.all_notes())
+    assert any("switched off" in note and "steps: ZeroDivisionError" in note for note in session.all_notes())
 
 
 def test_the_guard_does_not_observe_its_own_calls():
@@ -435,6 +435,24 @@ def test_torchs_warning_about_an_intermediates_grad_names_the_programs_line(plai
     assert "train.py:6: UserWarning" in plain.stderr
     assert seen.stderr.startswith(plain.stderr)
     assert seen.slugs == ["nonleaf-parameter"]
+
+
+BROADCAST = """
+import torch
+from torch import nn
+layer = nn.Linear(3, 1)
+def loss(a, b):
+    return nn.functional.huber_loss(a, b)
+for _ in range(6):
+    loss(layer(torch.randn(4, 3)).flatten(), torch.randn(4, 1)).backward()
+"""
+
+
+def test_torchs_warning_from_within_a_python_function_names_the_programs_line(plain_run, whygrad_run):
+    plain, seen = plain_run(BROADCAST), whygrad_run(BROADCAST)
+
+    assert plain.stderr.count("train.py:6: UserWarning") == 1
+    assert seen.stderr.startswith(plain.stderr)
 
 
 def test_generators_that_the_program_hands_to_autograd_are_not_used_up(tmp_path):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from importlib.machinery import PathFinder
 from multiprocessing.process import BaseProcess
@@ -71,7 +72,8 @@ class Workers:
         start = BaseProcess.start
 
         def started(process: BaseProcess) -> None:
-            self._prepare(process)
+            with suppress(Exception):  # the process is then not watched
+                self._prepare(process)
             try:
                 start(process)
             except BaseException as error:

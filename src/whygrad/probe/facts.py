@@ -54,14 +54,18 @@ def write_facts(session: Session, *, ended: bool = False, raised: Raised | None 
     """Bring the run file up to date."""
     writer = session.recorder.writer
     session.training.counts.settle()
-    prefixed = len(session.parameters.roots()) > 1
+    taught = session.parameters.roots()
+
+    def prefixed(root: str) -> bool:
+        return len(taught) > 1 or bool(taught and root not in taught)  # a teacher's names must not pass for a student's
+
     for entry in session.parameters:
-        writer.put(entry.fact(prefixed=prefixed))
+        writer.put(entry.fact(prefixed=prefixed(entry.root)))
     for cut in session.cuts.facts():
         writer.put(cut)
     for module in session.outputs.module_facts():
         writer.put(module)
-    for output in session.outputs.output_facts(prefixed=prefixed):
+    for output in session.outputs.output_facts(prefixed):
         writer.put(output)
     for optimizer in session.optimizers:
         writer.put(optimizer.fact())

@@ -194,10 +194,10 @@ def _patch_modules(session: Session, patches: Patches) -> None:
     def showwarning(message: Any, category: Any, filename: str, lineno: int, *args: Any, **kwargs: Any) -> None:
         if os.path.abspath(filename).startswith(PACKAGE):
             frame = _frame_of(filename)
-            if frame is not None and frame.f_back is not None:
-                # torch blames the innermost Python frame, which is the tracer's: the caller's line is meant
+            caller = _caller(frame)
+            if frame is not None and caller is not None:
                 frame.f_globals.pop("__warningregistry__", None)
-                _warn_at(frame.f_back, message, category)
+                _warn_at(caller, message, category)
                 return
         if str(message).startswith(_NON_LEAF_WARNING):
             noted(filename, lineno)
@@ -211,6 +211,19 @@ def _frame_of(filename: str) -> FrameType | None:
     while frame is not None and frame.f_code.co_filename != filename:
         frame = frame.f_back
     return frame
+
+
+def _caller(frame: FrameType | None) -> FrameType | None:
+    """Return the frame that a warning blamed on one of ours is meant for.
+
+    torch blames the innermost Python frame, which is the tracer's: its caller's is meant. A function written in Python
+    blames its caller; it was called by the tracer, for a first call of it that came through `handle_torch_function`.
+    """
+    caller = None if frame is None else frame.f_back
+    if caller is not None and caller.f_code is torch.overrides.handle_torch_function.__code__:
+        function = caller.f_back
+        return None if function is None else function.f_back
+    return caller
 
 
 def _warn_at(frame: FrameType, message: Any, category: Any) -> None:

@@ -63,7 +63,9 @@ def _constant(node: Any) -> float | None:
     other = node._saved_other
     if isinstance(other, int | float):
         return float(other)
-    if not isinstance(other, torch.Tensor) or other.dim() or other.requires_grad or other.device.type != "cpu" or other.is_complex():
+    if not isinstance(other, torch.Tensor) or other.dim() or other.requires_grad or other.is_complex():
+        return None
+    if other.device.type != "cpu":
         return None
     return float(other)
 

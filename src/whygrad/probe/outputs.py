@@ -339,11 +339,11 @@ class OutputRecorder:
                 fresh=is_fresh(module),
             )
 
-    def output_facts(self, *, prefixed: bool) -> Iterator[Output]:
-        """Yield the facts about every output; `prefixed` leads names by the root's."""
+    def output_facts(self, prefixed: Callable[[str], bool]) -> Iterator[Output]:
+        """Yield the facts about every output; `prefixed` tells whether names of a root are led by the root's."""
         for output in self._outputs.values():
             module = self._all_modules[output.module]
-            lead = module.root if prefixed and module.root else ""
+            lead = module.root if module.root and prefixed(module.root) else ""
             name = ".".join(filter(None, (lead, module.type if module.name is None else module.name)))
             yield Output(
                 id=output.id,

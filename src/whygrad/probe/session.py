@@ -268,7 +268,10 @@ class Session:
 
     def all_notes(self) -> tuple[str, ...]:
         """Return what was not observed, and which parts were switched off after an error of their own."""
-        failed = (f"whygrad's {part} were switched off: {why}" for part, why in self.guard.failures.items())
+        failed = (
+            f"a part of whygrad failed and was switched off, so what it looks for was not seen ({part}: {why})"
+            for part, why in self.guard.failures.items()
+        )
         return (*self.notes, *sorted(self.refused), *failed)
 
     def adopt_model(self, model: torch.nn.Module) -> None:

@@ -19,6 +19,8 @@ from whygrad.report.view import RunView, model_parameters, parameter_names
 from whygrad.report.writing import plural, printable
 from whygrad.rules import Rule
 
+_FEW_STEPS = 3  # below that many, silence about parameters without a gradient says nothing
+
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
@@ -99,8 +101,16 @@ def headline(run: RunView) -> str:
     elif not run.findings and not _trained(run.evidence.info):
         line = _untrained(run.evidence.info)
     else:
-        line = _with_tail(f"nothing wrong found, {infos}" if infos else "nothing found", _healthy(run.evidence))
+        line = _with_tail(_quiet(run.evidence, infos), _healthy(run.evidence))
     return line + _raised(run.ranks)
+
+
+def _quiet(evidence: Evidence, infos: str) -> str:
+    """Return what no error and no warning means: nothing, where no parameter learns at all."""
+    trained = [p for p in model_parameters(evidence) if p.optimizers and p.requires_grad]
+    if trained and evidence.info.steps >= _FEW_STEPS and not any(p.gradient_steps for p in trained):
+        return f"no cause found, {infos}" if infos else "no cause found"
+    return f"nothing wrong found, {infos}" if infos else "nothing found"
 
 
 def verdict_line(run: RunView) -> str:

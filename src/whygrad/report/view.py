@@ -41,7 +41,9 @@ class RunView(Protocol):
 def model_parameters(evidence: Evidence) -> tuple[Parameter, ...]:
     """Return the parameters of the program's models; where it has no model, every tensor that was meant to learn."""
     registered = tuple(p for p in evidence.parameters if p.registered)
-    return registered or evidence.parameters
+    taught = {p.root for p in registered if p.optimizers or p.gradient_steps}
+    of_taught = tuple(p for p in registered if p.root in taught)  # not a teacher that no optimizer holds
+    return of_taught or registered or evidence.parameters
 
 
 def parameter_names(evidence: Evidence) -> frozenset[str]:

@@ -5,8 +5,11 @@ from torch import nn
 
 torch.manual_seed(0)
 m = nn.Sequential(
-    nn.Linear(4, 16), nn.Sigmoid(), nn.Dropout(0.5, inplace=True), nn.Linear(16, 1)  # overwritten-inplace
-)  # overwritten-inplace
+    nn.Linear(4, 16),
+    nn.Sigmoid(),
+    nn.Dropout(0.5, inplace=True),  # overwritten-inplace
+    nn.Linear(16, 1),
+)
 opt = torch.optim.SGD(m.parameters(), 0.1)
 for _ in range(3):
     x = torch.randn(8, 4)
