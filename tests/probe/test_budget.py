@@ -25,7 +25,7 @@ def simulate(budget, *, seconds, step_s, recorded_s, idle_s=0.0, optimizers=1, p
 
 @pytest.mark.parametrize("step_s", [0.001, 0.05, 1.0])
 @pytest.mark.parametrize("recorded_s", [0.002, 0.02, 0.3])
-def test_after_a_minute_the_share_is_kept(step_s, recorded_s):
+def test_after_five_minutes_the_share_is_kept(step_s, recorded_s):
     recorded, times = simulate(Budget(0.02), seconds=600, step_s=step_s, recorded_s=recorded_s)
     assert all(own <= 0.02 * elapsed + recorded_s for elapsed, own in times if elapsed > ADVANCE_S)
     assert sum(recorded[DENSE_STEPS:]) > 0
@@ -37,13 +37,13 @@ def test_a_short_program_of_cheap_steps_is_recorded_densely():
 
 
 def test_expensive_steps_end_the_dense_start_early():
-    recorded, times = simulate(Budget(0.02), seconds=20.0, step_s=0.1, recorded_s=0.1)
+    recorded, times = simulate(Budget(0.02), seconds=100.0, step_s=0.1, recorded_s=0.5)
     assert 5 < sum(recorded) < 15
-    assert times[-1][1] <= 0.02 * ADVANCE_S + 0.1
+    assert times[-1][1] <= 0.02 * ADVANCE_S + 0.5
 
 
 def test_the_start_up_counts():
-    recorded, _ = simulate(Budget(0.02), seconds=20.0, step_s=0.1, recorded_s=0.1, first_s=1.1)
+    recorded, _ = simulate(Budget(0.02), seconds=20.0, step_s=0.1, recorded_s=0.1, first_s=5.9)
     assert sum(recorded) <= 2
 
 
@@ -54,7 +54,7 @@ def test_where_every_step_costs_too_much_some_are_still_recorded():
 
 
 def test_a_busy_machine_makes_no_program_look_expensive():
-    slow = {"seconds": 100.0, "step_s": 0.2, "recorded_s": 0.05}
+    slow = {"seconds": 100.0, "step_s": 0.2, "recorded_s": 0.25}
     assert sum(simulate(Budget(0.02), **slow)[0]) < 60
     assert all(simulate(Budget(0.02), **slow, pace=0.2)[0][:DENSE_STEPS])
 
@@ -80,7 +80,7 @@ def test_it_is_over_where_more_was_spent_than_is_allowed():
     budget = Budget(0.02)
     budget.record_next(steps_done=1, optimizers=1, own_s=1.0, elapsed_s=5.0)
     assert not budget.is_over(5.0)
-    budget.record_next(steps_done=2, optimizers=1, own_s=1.5, elapsed_s=5.0)
+    budget.record_next(steps_done=2, optimizers=1, own_s=6.5, elapsed_s=5.0)
     assert budget.is_over(5.0)
-    assert not budget.is_over(80.0)
+    assert not budget.is_over(330.0)
     assert not Budget(0.02, every=1, _own_s=9.0).is_over(10.0)

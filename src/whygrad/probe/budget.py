@@ -1,9 +1,9 @@
 """Which steps are recorded: dense at the start, then as often as the budget allows.
 
-The promise is that the probe's own time stays within a share of the run's once the run is longer than a minute. What a
-minute's share comes to may be spent at once, on the first steps, where most faults show. What the probe does at every
-step, recorded or not, comes first: where that alone is over the budget, as with models so small that a step takes less
-than a millisecond, a quarter of the share still goes to recorded steps.
+The promise is that the probe's own time stays within a share of the run's once the run is longer than five minutes.
+What the share of five minutes comes to may be spent at once, on the first steps, where most faults show. What the probe
+does at every step, recorded or not, comes first: where that alone is over the budget, as with models so small that a
+step takes less than a millisecond, a quarter of the share still goes to recorded steps.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _clock = time.perf_counter  # bound here: programs mock `time`
 _processor_clock = time.thread_time
 
 DENSE_STEPS = 100  # most faults show within a hundred steps
-ADVANCE_S = 60.0  # of the run's time, whose share may be spent at the start
+ADVANCE_S = 300.0  # of the run's time, whose share may be spent at the start
 ALWAYS = 0.25  # of the share: for recorded steps, whatever the rest costs
 _SLOWEST = 0.125  # of our own pace, that a busy machine is made up for
 _REMEMBERED = 5  # costs of recorded steps

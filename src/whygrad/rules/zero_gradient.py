@@ -26,7 +26,7 @@ finding, and where the zeros begin decides what it says:
 Where the traced steps saw a product with a tensor that does not learn and is all zeros, or a normalisation along a
 dimension of size 1, on the way of all these parameters, the line of that is named.
 
-It asks for five recorded steps, the last of them in the later half of the run.
+It asks for five recorded steps, the last of them in the later half of the run, or for twenty.
 
 Gradients that cancel to rounding are taken for zero. Across one module boundary at least 0.0099 of the gradient's L2
 norm was left in 214 runs, healthy and sick, and at most 0.00002 in the one where the slope is zero in exact arithmetic;
@@ -111,6 +111,7 @@ from whygrad.rules._zero_factors import zero_cause
 
 _SLUG = "zero-gradient"
 _MIN_STEPS = 5
+_MANY_STEPS = 20  # that many suffice though the later half of the run was not looked at
 _ROUNDING = 1e-4  # of the gradient one module further, at each step
 _ROUNDING_MEDIAN = 1e-5
 _SATURATED = 0.05  # of the steepest slope
@@ -145,9 +146,9 @@ def check(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _is_seen_late(evidence: Evidence) -> bool:
-    """Return whether the later half of the run was looked at: a curriculum may begin with what gives zeros."""
+    """Return whether enough of the run was looked at: a curriculum may begin with what gives zeros."""
     recorded = evidence.matrices.steps(Role.GRADIENT)
-    return bool(recorded) and recorded[-1] >= evidence.info.steps // 2
+    return bool(recorded) and (recorded[-1] >= evidence.info.steps // 2 or len(recorded) >= _MANY_STEPS)
 
 
 def _regions(evidence: Evidence, model: Sequence[Parameter]) -> Iterator[tuple[Parameter, ...]]:
