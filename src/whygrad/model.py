@@ -37,6 +37,7 @@ class Role(StrEnum):
     """Which tensor a statistic describes."""
 
     GRADIENT = "gradient"  # `.grad` of a parameter as its optimizer step uses it
+    BACKWARD = "backward"  # as the last backward before that step left it, unscaled; only count, squares, whole zeros
     WEIGHT = "weight"  # the parameter before its step
     UPDATE = "update"  # the parameter after its step minus before; zeros are elements that did not change
     OUTPUT = "output"  # what a module returned in forward

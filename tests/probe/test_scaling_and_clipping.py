@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from tests.probe.watched import watched
-from whygrad.model import Deed
+from whygrad.model import Deed, Role
 
 X = torch.ones(4, 3)
 
@@ -196,6 +196,24 @@ def test_the_constant_in_front_of_a_mean_loss_is_read_from_its_graph(tmp_path):
     evidence = watched(tmp_path, program)
 
     assert [(scale.factor, scale.mean) for scale in evidence.loss_scales] == [(0.25, True), (0.5, True), (1.0, False)]
+
+
+def test_each_gradient_is_recorded_as_backward_left_it_and_as_the_step_uses_it(tmp_path):
+    def program():
+        model = nn.Linear(3, 1)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        model(X).sum().backward()
+        nn.utils.clip_grad_value_(model.parameters(), 1.0)
+        optimizer.step()
+        return model
+
+    evidence = watched(tmp_path, program)
+
+    weight, bias = evidence.parameters
+    left, used = (evidence.matrices.read(0, role) for role in (Role.BACKWARD, Role.GRADIENT))
+    assert (left[weight.id].l2, left[bias.id].l2) == pytest.approx((4 * math.sqrt(3), 4))
+    assert (used[weight.id].l2, used[bias.id].l2) == pytest.approx((math.sqrt(3), 1))
+    assert left[weight.id].count == 3
 
 
 @pytest.mark.parametrize("loss", [{"label_smoothing": 0.05}, {"ignore_index": -1}, {}])

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from whygrad.probe.gradient_norm import gradient_norm
+from whygrad.probe.gradient_norm import gradient_norms
 from whygrad.probe.optimizers import TrackedOptimizer
 from whygrad.probe.source import Site
 
@@ -46,8 +46,7 @@ def after_backward(session: Session, site: Site | None, root: torch.Tensor | Non
     for tracked in session.optimizers.alive():
         optimizer = tracked.ref()
         if tracked.id in reached and optimizer is not None:
-            norm = gradient_norm(optimizer)
-            tracked.backward_l2 = None if norm is None else norm / (scale or 1.0)
+            tracked.backward_norms = gradient_norms(optimizer, session.parameters, scale or 1.0)
 
 
 def before_step(session: Session, optimizer: torch.optim.Optimizer, tracked: TrackedOptimizer) -> None:

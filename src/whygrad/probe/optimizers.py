@@ -7,6 +7,7 @@ import weakref
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from types import FrameType
+from typing import TYPE_CHECKING
 
 import torch
 
@@ -14,6 +15,9 @@ from whygrad.model import Optimizer
 from whygrad.probe.assignments import assigned_name
 from whygrad.probe.modules import holder_name
 from whygrad.probe.source import Site, UserCode, local_names, place_or_none, span
+
+if TYPE_CHECKING:
+    from whygrad.probe.gradient_norm import Norms
 
 MAX_RETIRED = 1000
 
@@ -30,7 +34,7 @@ class TrackedOptimizer:
     stepped: Site | None = None
     steps: int = 0
     backwards: int = 0  # since its last step
-    backward_l2: float | None = None  # norm of its gradients after the last of them, where it is recorded
+    backward_norms: Norms | None = None  # of its gradients after the last of them, where it is recorded
     zero_grads: int = 0
     skipped: int = 0
     parameters: int = 0

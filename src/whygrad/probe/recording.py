@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import torch
 
 from whygrad.model import STATISTICS, Role
+from whygrad.probe.gradient_norm import Norms
 from whygrad.probe.optimizers import TrackedOptimizer
 from whygrad.probe.parameters import Tracked
 from whygrad.probe.recurrence import Row
@@ -56,6 +57,11 @@ class Recorder:
             self._note_rows(entry, gradient)
         plain = self._write(step, Role.WEIGHT, pairs)
         self._before = Before([entry for entry, _ in plain], Samples([tensor for _, tensor in plain]))
+
+    def backward_norms(self, step: int, norms: Norms | None) -> None:
+        """Record the gradients as backward left them: beside those of the step, they show what came in between."""
+        if norms is not None:
+            self._store(step, Role.BACKWARD, norms.ids, norms.matrix())
 
     def updates(self, step: int) -> None:
         """Record what the step changed, against the samples taken before it."""

@@ -331,6 +331,7 @@ class Training:
             chosen = measured(self._session.parameters.alive(), tracked)
             with self._pace:
                 self._session.recorder.gradients(self.steps, chosen)
+                self._session.recorder.backward_norms(self.steps, tracked.backward_norms)
             self._session.guard.run("symmetry", self._session.symmetry.look, self.steps, chosen)
         if self._session.tracer.active:
             # of all, not only of what this optimizer holds: the next one may step on the same backward pass
@@ -381,6 +382,7 @@ class Training:
 
     def _step_fact(self, tracked: TrackedOptimizer | None) -> Step:
         norms = self._session.recorder.norms if self.recording else {}
+        norms_left = None if tracked is None else tracked.backward_norms
         return Step(
             id=self.steps,
             optimizer=None if tracked is None else tracked.id,
@@ -392,7 +394,7 @@ class Training:
             gradient_l2=norms.get(Role.GRADIENT),
             weight_l2=norms.get(Role.WEIGHT),
             update_l2=norms.get(Role.UPDATE) if tracked is not None else None,  # a manual step's comes later
-            backward_l2=None if tracked is None else tracked.backward_l2,
+            backward_l2=None if norms_left is None else norms_left.total,
         )
 
     def _advance(self, tracked: TrackedOptimizer | None) -> None:
@@ -400,7 +402,7 @@ class Training:
         if tracked is not None:
             tracked.steps += 1
             tracked.backwards = 0
-            tracked.backward_l2 = None
+            tracked.backward_norms = None
         if self._session.tracer.active:
             self.traced_steps += 1
             self._retrace = max(0, self._retrace - 1)

@@ -449,7 +449,7 @@ CREATE UNIQUE INDEX event_key ON event (kind, subject, coalesce(place, 0));
 -- Which tensor each row of a matrix belongs to; stored again only when the tensors change.
 CREATE TABLE layout (
     id    INTEGER PRIMARY KEY,
-    role  TEXT NOT NULL,  -- gradient, weight, update: ids of parameters; the others: ids of outputs
+    role  TEXT NOT NULL,  -- gradient, backward, weight, update: ids of parameters; the others: ids of outputs
     ids   BLOB NOT NULL   -- uint32 [n]
 );
 
