@@ -20,6 +20,11 @@ than its backward pass, but on it, is thus left alone.
 
 The place is the line that made the first of the two.
 
+Two optimizers may also hold the same tensor. That they undo each other is a warning: between two steps of the one, the
+other took back three quarters, on average over ten steps or more, of the way that the weight had gone from its first
+value. Of two losses that pull one weight in different directions each takes back what little the other did last, not
+what was reached before; the weight still gets somewhere. The place is then the line that made the second.
+
 ## Example
 
 ```python bad
@@ -79,14 +84,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from whygrad.evidence import Evidence
-from whygrad.model import Deed, Finding, Happening, Mark, Optimizer, Severity
+from whygrad.model import Deed, Finding, Happening, Mark, Optimizer, Parameter, Severity
 from whygrad.rules._base import rule
 from whygrad.rules._loop import MIN_ROUNDS, Turn, has, places, total, trained_by, whole_turns
-from whygrad.rules._select import names
+from whygrad.rules._select import names, optimizers_of
 from whygrad.rules._text import counted, named
 
 _SLUG = "optimizers-swapped"
 _SHARE = 0.9  # of the rounds
+_UNDONE = 0.75  # of the way from the first value
+_MIN_COMPARED = 10  # steps
 _REACHED = 0.5  # of the rounds: its own tensors get gradients, at another point
 
 
@@ -113,6 +120,44 @@ def check(evidence: Evidence) -> Iterator[Finding]:
         if mutual or _finds_nothing(turns[optimizer.id]):
             told |= {optimizer.id, partner}
             yield _finding(evidence, optimizer, evidence.optimizer_by_id[partner], turns)
+    yield from _undoing(evidence)
+
+
+def _undoing(evidence: Evidence) -> Iterator[Finding]:
+    """Yield one finding for each pair of optimizers that hold the same tensors and take back what the other did."""
+    pairs: dict[tuple[int, ...], list[Parameter]] = {}
+    for parameter in evidence.parameters:
+        moving = tuple(sorted(o.id for o in optimizers_of(evidence, parameter) if o.steps))
+        if len(moving) == 2 and parameter.compared >= 2 * _MIN_COMPARED and _taken_back(parameter) >= _UNDONE:
+            pairs.setdefault(moving, []).append(parameter)
+    for (first, second), held in pairs.items():
+        yield _undone(evidence.optimizer_by_id[first], evidence.optimizer_by_id[second], held)
+
+
+def _taken_back(parameter: Parameter) -> float:
+    """Return the share of the way from its first value that one optimizer took back of what the other had done.
+
+    Values are compared between the steps of each of the two: half of the comparisons are those of one.
+    """
+    return min(1.0, 2 * parameter.undone / parameter.compared)
+
+
+def _undone(first: Optimizer, second: Optimizer, held: Sequence[Parameter]) -> Finding:
+    compared = max(parameter.compared for parameter in held) // 2
+    share = min(_taken_back(parameter) for parameter in held)
+    return Finding(
+        rule=_SLUG,
+        severity=Severity.WARNING,
+        tensors=names(held),
+        place=second.made_at,
+        message=(
+            f"`{first.name}` and `{second.name}` both hold {named(names(held))}, and one takes back {share:.0%} of "
+            f"what the other has done, on average over {counted(compared, 'step')}"
+        ),
+        fix=f"Give each tensor to one of `{first.name}` and `{second.name}`, or let their losses pull it the same way",
+        evidence={"steps_compared": compared, "taken_back": share},
+        also=() if first.made_at is None else (first.made_at,),
+    )
 
 
 def _partner(turns: Sequence[Turn]) -> int | None:
