@@ -140,7 +140,8 @@ def test_curves_are_drawn(opened):
     page = opened(failing_run())
 
     assert page.locator("#tensor-charts canvas").count() == 4
-    assert page.locator("#loop canvas").count() == 2
+    assert page.locator("#loop canvas").count() == 1
+    assert page.locator("#loop .u-series").count() == 3  # step, loss, learning rate
     told = page.locator("#loop-events").inner_text()
     assert "gradients clipped by norm to 1: 4 of 9 calls were above, by 2.5x on average at train.py:12" in told
     assert "step 3: the loop of optimizer is backward x2, step, 4 times until step 9" in told

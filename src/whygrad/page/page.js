@@ -195,9 +195,10 @@
   const axis = (log) => ({ stroke: css("--faint"), grid: { stroke: css("--line"), width: 1 }, ticks: { stroke: css("--line") }, size: 64, values: (_, ticks) => ticks.map((t) => (t === null ? "" : log ? t.toExponential(0) : size(t))) });
   // as the grid of .charts divides the page
   const chartWidth = (target) => {
-    const columns = Math.max(1, Math.floor((target.clientWidth + 16) / (384 + 16)));
+    const columns = target.classList.contains("wide") ? 1 : Math.max(1, Math.floor((target.clientWidth + 16) / (384 + 16)));
     return Math.floor((target.clientWidth - 16 * (columns - 1)) / columns);
   };
+  // a series with `right: true` has the scale on the right to itself
   function chart(target, title, steps, series, log, marks = []) {
     const figure = make("figure", {}, make("figcaption", { textContent: title }));
     target.append(figure);
@@ -212,9 +213,9 @@
     };
     new uPlot({
       width: Math.max(240, chartWidth(target)), height: 200,
-      scales: { x: { time: false }, y: { distr: log ? 3 : 1 } },
-      axes: [{ ...axis(false), values: undefined }, axis(log)],
-      series: [{ label: "step" }, ...series.map(({ label }, i) => ({ label, stroke: strokes[i % 3], width: 1.5, spanGaps: true, points: { show: steps.length < 40 } }))],
+      scales: { x: { time: false }, y: { distr: log ? 3 : 1 }, right: {} },
+      axes: [{ ...axis(false), values: undefined }, axis(log), ...(series.some(({ right }) => right) ? [{ ...axis(false), scale: "right", side: 1, grid: { show: false } }] : [])],
+      series: [{ label: "step" }, ...series.map(({ label, right }, i) => ({ label, scale: right ? "right" : "y", stroke: strokes[i % 3], width: 1.5, spanGaps: true, points: { show: steps.length < 40 } }))],
       hooks: { draw: [lines] },
     }, [steps, ...drawn], figure);
   }
@@ -273,8 +274,9 @@
   function drawLoop() {
     const { steps, loss, learning_rate, nonfinite } = data.loop, marks = data.events.map((event) => event.step).filter((step) => step !== null).slice(0, 20).concat(nonfinite.slice(0, 1));
     $("loop").replaceChildren();
-    chart($("loop"), nonfinite.length ? `loss; NaN or Inf from step ${nonfinite[0]} on` : "loss", steps, [{ label: "loss", values: loss }], false, marks);
-    chart($("loop"), "learning rate", steps, [{ label: "learning rate", values: learning_rate }], false, marks);
+    const broken = nonfinite.length ? `; NaN or Inf from step ${nonfinite[0]} on` : "";
+    const both = [{ label: "loss", values: loss }, { label: "learning rate", values: learning_rate, right: true }];
+    chart($("loop"), `loss (left) and learning rate (right)${broken}; dashed: what is listed below`, steps, both, false, marks);
     $("loop-events").replaceChildren(...data.events.map(({ step, text }) => make("li", { textContent: step === null ? text : `step ${step}: ${text}` })));
   }
 
