@@ -457,6 +457,7 @@ class Mark(StrEnum):
     INPUT = "input"  # of a backward pass: it reached a leaf that is no parameter
     USED = "used"  # of a clear: the gradients were read, or the weights written, by hand before it
     EMPTY = "empty"  # of a step: there was no gradient, or only zeros
+    REPLACED = "replaced"  # of a step: other gradients were assigned, by hand, in the place of those of backward
 
 
 @dataclass(frozen=True, slots=True)

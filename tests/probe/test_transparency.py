@@ -455,6 +455,49 @@ def test_torchs_warning_from_within_a_python_function_names_the_programs_line(pl
     assert seen.stderr.startswith(plain.stderr)
 
 
+EMPTY = """
+import torch
+for _ in range(3):
+    torch.nn.Linear(4, 0)
+print("made")
+"""
+
+
+def test_a_warning_about_the_caller_of_a_patched_function_names_the_programs_line(plain_run, whygrad_run):
+    plain, seen = plain_run(EMPTY), whygrad_run(EMPTY)
+
+    assert plain.stderr.count("UserWarning") == 1
+    assert (seen.stdout, seen.status) == ("made\n", 0)
+    assert seen.stderr.startswith(plain.stderr)
+
+
+@pytest.mark.filterwarnings("ignore:.torch.jit.trace")
+def test_a_model_is_traced_by_jit_as_without_whygrad(tmp_path):
+    def program():
+        model = nn.Linear(3, 1)
+        traced = torch.jit.trace(model, X)
+        traced(X).sum().backward()
+        assert model.weight.grad is not None
+
+    assert watched(tmp_path, program).info.raised is None
+
+
+def test_a_program_that_only_evaluates_is_not_watched_for_ever(tmp_path, monkeypatch):
+    monkeypatch.setattr("whygrad.probe.training.MAX_WINDOW_S", 0.05)
+
+    def program():
+        model = nn.Linear(3, 1)
+        with torch.no_grad():
+            for _ in range(2000):
+                model(X)
+        assert torch._C._len_torch_function_stack() == 0
+
+    evidence = watched(tmp_path, program)
+
+    assert evidence.info.raised is None
+    assert any("not watched throughout" in note for note in evidence.info.notes)
+
+
 def test_generators_that_the_program_hands_to_autograd_are_not_used_up(tmp_path):
     def program():
         model = nn.Linear(3, 1)

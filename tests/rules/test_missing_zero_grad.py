@@ -55,6 +55,7 @@ def test_what_another_optimizers_loss_left_by_the_way_is_an_error_at_the_own_bac
         [FIRST, (9, [step(7)])],  # two steps on one pass
         [FIRST, (9, [backward(5), step(7)], {"closure": True})],
         [FIRST, (9, [backward(5), did("skip", 7)])],  # the scaler's fault
+        [FIRST, (9, [backward(5), step(7, marks=["replaced"])])],  # gradients assigned by hand
     ],
 )
 def test_near_misses_are_silent(rounds):

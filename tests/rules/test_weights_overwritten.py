@@ -43,6 +43,20 @@ def test_what_takes_back_less_is_silent(fields):
     assert run(parameter("a", 0, **fields), optimizers=(optimizer(), optimizer(1))) == []
 
 
+@pytest.mark.parametrize(
+    ("written", "code", "expected"),
+    [
+        ("clamp_", "bound.clamp_(min=0)", 0),
+        ("data=", "bound.data = torch.clamp(bound.data, min=0)", 0),
+        ("copy_", "bound.copy_(kept)", 1),
+    ],
+)
+def test_a_multiplier_that_is_kept_in_its_range_returns_to_its_bound(written, code, expected):
+    events = (event("weight_written", place=line(36, code=code), subject=written, parameter=0),)
+
+    assert len(run(parameter("bound", 0, **RESTORED), events=events)) == expected
+
+
 def test_a_model_that_loads_its_own_tensors_is_reported_at_that_line_at_a_quarter_of_the_way():
     loaded = parameter("a", 0, compared=30, overwritten=3, undone=0.9, loads=6)
     events = (

@@ -7,6 +7,7 @@ spawned, which pickles the target, or forked. Processes of a DataLoader, and tho
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
 from collections.abc import Callable
@@ -71,11 +72,14 @@ class Workers:
         """Begin, and return the function that ends it."""
         start = BaseProcess.start
 
-        def started(process: BaseProcess) -> None:
+        prepare = self._prepare
+
+        @functools.wraps(start)
+        def started(self: BaseProcess) -> None:
             with suppress(Exception):  # the process is then not watched
-                self._prepare(process)
+                prepare(self)
             try:
-                start(process)
+                start(self)
             except BaseException as error:
                 if error.__traceback__ is not None:
                     error.__traceback__ = error.__traceback__.tb_next
@@ -85,7 +89,7 @@ class Workers:
             if BaseProcess.start is started:
                 BaseProcess.start = start  # type: ignore[method-assign]
 
-        BaseProcess.start = started  # type: ignore[method-assign, assignment]
+        BaseProcess.start = started  # type: ignore[method-assign]
         return undo
 
     def _prepare(self, process: BaseProcess) -> None:

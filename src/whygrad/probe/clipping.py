@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from types import FrameType
 from typing import TYPE_CHECKING, Any
@@ -13,6 +13,11 @@ import torch
 from torch.nn.utils import clip_grad
 
 from whygrad.model import Clip, Deed
+from whygrad.probe.dataflow.arguments import Call as TracedCall
+from whygrad.probe.dataflow.observer import Listener
+from whygrad.probe.dataflow.operations import Operation
+from whygrad.probe.journal import storage_key
+from whygrad.probe.parameters import Tracked
 from whygrad.probe.patches import After, Before, Patches
 from whygrad.probe.source import Site, local_names, place_or_none
 
@@ -20,6 +25,7 @@ if TYPE_CHECKING:
     from whygrad.probe.session import Session
 
 _KEPT = 256  # lines
+_CLAMPS = frozenset(("clamp_", "clip_"))
 _WITH_NORM = "_clip_grads_with_norm_"  # what `clip_grad_norm_` calls with the tensors and their norm
 
 
@@ -54,6 +60,8 @@ class Clipping:
     """The lines of one session that clip."""
 
     running: Call | None = None
+    gradients: dict[int, Tracked] = field(default_factory=dict)  # by their memory, after a backward pass
+    gradients_at: int = -1  # backward passes then
     _lines: dict[tuple[str, Site | None, tuple[int, ...]], _Line] = field(default_factory=dict)
 
     def count(self, call: Call, site: Site | None, optimizers: tuple[int, ...], scale: float | None) -> None:
@@ -114,6 +122,35 @@ def patch_clipping(session: Session, patches: Patches) -> None:
     else:
         patches.observe(clip_grad, "clip_grad_norm_", *norm)
         patches.replace(torch.nn.utils, "clip_grad_norm_", clip_grad.clip_grad_norm_)
+    session.tracer.listen(_by_hand(session))
+
+
+def _by_hand(session: Session) -> Listener:
+    """Return what sees gradients clamped one by one, as `p.grad.data.clamp_(-1, 1)` does, in traced steps."""
+
+    def listen(
+        _func: Callable[..., Any], operation: Operation, call: TracedCall, here: Callable[[], Site | None]
+    ) -> None:
+        target = call.args[0] if call.args else None
+        if operation.name not in _CLAMPS or not isinstance(target, torch.Tensor) or not (key := storage_key(target)):
+            return
+        if session.clipping.gradients_at != session.training.backwards:
+            session.clipping.gradients_at, session.clipping.gradients = session.training.backwards, _gradients(session)
+        entry = session.clipping.gradients.get(key)
+        tensor = None if entry is None else entry.ref()
+        if entry is not None and tensor is not None and tensor.grad is not None and storage_key(tensor.grad) == key:
+            limit = _number(call.args[-1]) if len(call.args) > 1 else None
+            optimizers = tuple(sorted(entry.optimizers))
+            clamp = Call("value", limit, iterator=False, tensors=[target])
+            session.clipping.count(clamp, here(), optimizers, session.scaling.carried(optimizers))
+
+    return listen
+
+
+def _gradients(session: Session) -> dict[int, Tracked]:
+    """Return the parameters by the memory of their gradient."""
+    alive = ((entry, tensor) for entry in session.parameters.alive() if (tensor := entry.ref()) is not None)
+    return {storage_key(t.grad): entry for entry, t in alive if t.is_leaf and t.grad is not None}
 
 
 def _observed(session: Session, kind: str, limit_name: str) -> tuple[Before, After]:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from whygrad.probe.session import Session
 
 MAX_EVALUATIONS = 10_000  # calls that are counted
+_ROOM = 1024  # originals, before those that are gone are looked for
 
 
 @dataclass(slots=True)
@@ -37,6 +38,7 @@ class Copies:
     _numbers: dict[int, int] = field(default_factory=dict)  # of an original, by identity
     _count: int = 0
     _evaluations: int = 0
+    _room: int = _ROOM
 
     def install(self, patches: Patches) -> None:
         """Watch parameters being copied, and models being set to eval mode."""
@@ -60,7 +62,15 @@ class Copies:
             number = self._numbers[id(tensor)] = self._count
             self._originals[number] = weakref.ref(tensor)
             self._count += 1
+            if len(self._originals) > self._room:
+                self._forget_dead()
         return partial(self._original, number)
+
+    def _forget_dead(self) -> None:
+        """Drop what is known of originals that are gone: a program may copy models for ever."""
+        self._originals = {n: reference for n, reference in self._originals.items() if reference() is not None}
+        self._numbers = {key: n for key, n in self._numbers.items() if n in self._originals}
+        self._room = max(_ROOM, 2 * len(self._originals))
 
     def _number_of(self, tensor: torch.Tensor) -> int | None:
         number = self._numbers.get(id(tensor))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import warnings
 from collections.abc import Callable
@@ -192,7 +191,7 @@ def _patch_modules(session: Session, patches: Patches) -> None:
     show = warnings.showwarning
 
     def showwarning(message: Any, category: Any, filename: str, lineno: int, *args: Any, **kwargs: Any) -> None:
-        if os.path.abspath(filename).startswith(PACKAGE):
+        if filename.startswith(PACKAGE):
             frame = _frame_of(filename)
             caller = _caller(frame)
             if frame is not None and caller is not None:
@@ -219,11 +218,11 @@ def _caller(frame: FrameType | None) -> FrameType | None:
     torch blames the innermost Python frame, which is the tracer's: its caller's is meant. A function written in Python
     blames its caller; it was called by the tracer, for a first call of it that came through `handle_torch_function`.
     """
-    caller = None if frame is None else frame.f_back
-    if caller is not None and caller.f_code is torch.overrides.handle_torch_function.__code__:
-        function = caller.f_back
-        return None if function is None else function.f_back
-    return caller
+    detour = torch.overrides.handle_torch_function.__code__
+    while frame is not None and (frame.f_code is detour or frame.f_code.co_filename.startswith(PACKAGE)):
+        function = frame.f_back if frame.f_code is detour else frame
+        frame = None if function is None else function.f_back
+    return frame
 
 
 def _warn_at(frame: FrameType, message: Any, category: Any) -> None:

@@ -51,6 +51,7 @@ class Course:
     cleared: bool = False  # they were cleared since the last step
     read: bool = False  # the program read them since the last backward pass
     empty: bool = False  # there are none at the step that is about to be made
+    replaced: bool = False  # the program put others in the place of what the backward passes made
     cut_short: bool = False
 
     def add(self, happened: Happened) -> None:
@@ -70,6 +71,7 @@ class Course:
         if not are_gone(self.seen) and self._are_cleared(stamps, closely=closely):
             self.add(Happened(Deed.CLEAR_BY_HAND, None, (self.id,), self.uses()))
             self.clear()
+        self.replaced = self.replaced or _are_others(self.seen, stamps)
         self.seen = stamps
         return stamps
 
@@ -93,7 +95,13 @@ class Course:
     def begin_round(self) -> None:
         """Begin the next round."""
         self.happened = []
-        self.fresh = self.cleared = self.read = self.cut_short = False
+        self.fresh = self.cleared = self.read = self.cut_short = self.replaced = False
+
+
+def _are_others(before: tuple[Stamp, ...], now: tuple[Stamp, ...]) -> bool:
+    """Return whether every gradient is another tensor than before: one was assigned, nothing was added."""
+    pairs = [(old, new) for old, new in zip(before, now, strict=False) if old is not None and new is not None]
+    return bool(pairs) and all(old[0] != new[0] for old, new in pairs)
 
 
 @dataclass(slots=True)
@@ -276,7 +284,8 @@ class Loop:
         if course is not None:
             if closure:
                 course.empty = are_gone(course.look(closely=False))
-            marks = (Mark.EMPTY.value,) if course.empty else ()
+            traits = ((Mark.EMPTY, course.empty), (Mark.REPLACED, course.replaced))
+            marks = tuple(mark.value for mark, holds in traits if holds)
             self._end(course, Happened(Deed.STEP, site, (tracked.id,), marks), step, closure=closure)
             course.steps += 1
 

@@ -123,7 +123,7 @@ class OutputRecorder:
         """
         enter = self._guard.wrap("outputs", self._enter)
         record = self._guard.wrap("outputs", self._record)
-        evaluate = self._guard.wrap("copies", self.on_evaluation)
+        evaluate = self._guard.wrap("copies", self._evaluated)
         arguments = None if self.on_arguments is None else self._guard.wrap("feeds", self.on_arguments)
         local = self._local
 
@@ -151,6 +151,11 @@ class OutputRecorder:
             return result
 
         return _call_impl
+
+    def _evaluated(self, module: nn.Module) -> None:
+        """Take note of a call of a root model without grad; a program may make no others."""
+        self.on_evaluation(module)
+        self.on_forward()
 
     def _enter(self, module: nn.Module) -> None:
         entry = self._modules.get(id(module))

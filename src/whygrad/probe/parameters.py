@@ -11,6 +11,7 @@ from torch import nn
 
 from whygrad.model import Parameter, PathEnd, Place
 from whygrad.probe.assignments import attribute_place
+from whygrad.probe.journal import storage_key
 from whygrad.probe.modules import ModuleRegistry, NamedModule, own_parameters
 from whygrad.probe.source import Site, UserCode, place_or_none
 from whygrad.probe.unregistered import Unregistered, find_unregistered
@@ -167,6 +168,7 @@ class ParameterTable:
         self._alive: list[Tracked] = []
         self._count = 0
         self._births: dict[int, Birth] = {}
+        self._storages: dict[int, Birth] = {}  # the same notes, by the memory that the tensor had then
         self.links = 0  # times that a tensor was found to be held by one optimizer more
 
     def __iter__(self) -> Iterator[Tracked]:
@@ -195,9 +197,21 @@ class ParameterTable:
         entry = self._births.get(id(tensor))
         if entry is None or entry.ref() is not tensor:
             births, key = self._births, id(tensor)
-            # a program may make parameters for ever: the note goes with the tensor
-            entry = births[key] = Birth(weakref.ref(tensor, lambda _: births.pop(key, None)))
+            storages, storage = self._storages, storage_key(tensor)
+
+            def forget(_: object) -> None:  # a program may make parameters for ever: the note goes with the tensor
+                births.pop(key, None)
+                storages.pop(storage, None)
+
+            entry = births[key] = storages[storage] = Birth(weakref.ref(tensor, forget))
         return entry
+
+    def born_with(self, tensor: torch.Tensor) -> torch.Tensor | None:
+        """Return the tensor noted at birth whose memory another one shares, as its `.data` does, or None."""
+        key = storage_key(tensor)
+        birth = self._storages.get(key)
+        born = birth.ref() if birth is not None else None
+        return born if born is not None and key and storage_key(born) == key else None
 
     def get(self, tensor: torch.Tensor) -> Tracked | None:
         """Return the entry of a tensor, or None."""
@@ -210,6 +224,7 @@ class ParameterTable:
         if entry is not None:
             entry.ref = _released
         self._births.pop(id(tensor), None)
+        self._storages.pop(storage_key(tensor), None)
 
     def hold_again(self, tensor: torch.Tensor) -> None:
         """Take up a tensor that was released."""

@@ -35,6 +35,7 @@ MAX_STARTS = 20_000  # parameters whose first value is kept
 MAX_LOADS = 256  # calls of load_state_dict around which values are compared, and each power of two from there on
 _REPLACED = 0.5  # of the size of a weight
 _FULL_SIZE = 4  # bytes of an element that rounds away next to nothing
+_SETTING = frozenset(("fill_", "zero_", "uniform_", "normal_", "copy_", "mul_", "div_"))  # a whole tensor
 _ALIASES = 8  # parameters that tell whether a state_dict holds the model's own tensors
 
 
@@ -172,7 +173,10 @@ class Rewriting:
             return
         target = call.args[0] if call.args else next(iter(call.kwargs.values()), None)  # nn.init names its tensor
         steps = self.session.training.steps
-        if not isinstance(target, torch.Tensor) or not steps:
+        if not isinstance(target, torch.Tensor):
+            return
+        if not steps:
+            self._note_initial(target, operation, here)
             return
         if self._storages[0] != steps:
             alive = ((e, t) for e in self.session.parameters.alive() if (t := e.ref()) is not None)
@@ -182,6 +186,13 @@ class Rewriting:
             entry = self.session.parameters.get(target)
         if entry is not None:
             self.session.events.note("weight_written", steps, here(), operation.name, parameter=entry.id)
+
+    def _note_initial(self, target: torch.Tensor, operation: Operation, here: Callable[[], Site | None]) -> None:
+        """Remember the line that sets what a parameter starts from, without a function of `nn.init`."""
+        if operation.name in _SETTING:
+            born = target if isinstance(target, nn.Parameter) else self.session.parameters.born_with(target)
+            if born is not None and born.numel() == target.numel():
+                self.session.note_written(born, here())
 
 
 def _size(values: torch.Tensor) -> float:

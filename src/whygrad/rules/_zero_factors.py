@@ -32,7 +32,10 @@ def zero_cause(evidence: Evidence, parameters: Sequence[Parameter]) -> ZeroCause
 
 
 def _of_factor(event: Event) -> ZeroCause:
-    sizes = event.detail.get("shape", ())
+    sizes = event.detail.get("shape")
+    if sizes is None:
+        what = "what is made of it is multiplied by the number 0"
+        return ZeroCause(what, "Give that factor another value than 0, or leave the term out", event.place)
     what = f"what is made of it is multiplied by a tensor {shape(sizes)} that is all zeros, from `{event.subject}`"
     return ZeroCause(what, "Find out why that factor is always zero, and let it vary", event.place)
 

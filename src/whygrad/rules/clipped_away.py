@@ -12,7 +12,8 @@ what the learning rate promises. The loss goes down, very slowly, and looks like
 
 ## What it measures
 
-For each line that clips: the norm before, the limit, and how often it was exceeded; for `clip_grad_value_` the norm of
+For each line that clips: the norm before, the limit, and how often it was exceeded; for `clip_grad_value_`, and where a
+program clamps gradients one by one (`p.grad.clamp_(-c, c)`, seen in the first steps), the norm of
 the gradients as backward left them against that of those the step used, in the recorded steps. It is a finding where
 90% of at least eight calls clip, by a factor of 10 or more on the (geometric) average, and the median step moves the
 weights by less than 1e-4 of their norm. The last condition makes the difference: recurrent networks train well with

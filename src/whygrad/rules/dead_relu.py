@@ -26,7 +26,9 @@ the run and the ReLU behind it returned as many zeros; in the same runs at most 
 
 A layer that died later is put down to a large step if, in the twenty recorded steps before, an update was larger than
 0.3 of the weight it changed (4.5 in the case this rule was built on; in 38 of 47 programs that train no weight ever
-moves that far, and the others have weights that start at or near zero).
+moves that far, and the others have weights that start at or near zero). The place is then the line that made the
+optimizer, or, where the rate was raised to more than three times what it was made with, the line that raised it. Of a
+layer that was dead from the start it is the line that wrote a bias or weight which is negative throughout, if one is.
 
 ## Example
 
@@ -83,7 +85,7 @@ from dataclasses import dataclass
 from itertools import pairwise, takewhile
 
 from whygrad.evidence import Evidence
-from whygrad.model import Finding, Module, Output, Parameter, Place, Role, Severity, Statistics
+from whygrad.model import Finding, Module, Optimizer, Output, Parameter, Place, Role, Severity, Statistics
 from whygrad.rules._base import rule
 from whygrad.rules._select import names, optimizers_of
 from whygrad.rules._sizes import line_of, models, outputs_of
@@ -95,6 +97,7 @@ _MIN_STEPS = 10  # recorded, or half of them where there are fewer
 _FEWEST_STEPS = 5
 _LARGE_UPDATE = 0.3  # of the weight
 _LOOK_BACK = 20  # recorded steps before the death
+_RAISED = 3.0  # times the rate that the optimizer was made with
 _ROUNDING = 1e-6
 _MOST_UNITS = 0.9
 _FEWEST_UNITS = 8
@@ -307,14 +310,35 @@ def _reason(evidence: Evidence, death: _Death, blocked: Sequence[Parameter]) -> 
     if death.end.since > death.end.first and update > _LARGE_UPDATE and optimizer is not None:
         what = f", after an update of {number(update)} times the weight at step {step}"
         fix = "Lower the learning rate, or average the loss instead of summing it"
-        return _Reason(optimizer.made_at, what, fix, step, update)
+        return _Reason(_rate_line(evidence, optimizer), what, fix, step, update)
     place = _relu_line(evidence, death, blocked[-1])
     weights = [parameter for parameter in blocked if len(parameter.shape) > 1]
     if weights and all(_starts_at_zero(evidence, weight) for weight in weights):
         fix = "Start the layer before the ReLU at small random values"
         return _Reason(weights[-1].written_at or place, ", because its weights start at zero", fix, step, update)
+    low = _starts_below_zero(evidence, death)
+    if low is not None and death.end.since == death.end.first:
+        fix = f"Start `{low.name}` around zero: no input brings what enters the ReLU above it"
+        return _Reason(low.written_at or place, f", because `{low.name}` starts below zero", fix, step, update)
     fix = "Use an activation that passes a gradient below zero (LeakyReLU, GELU), or none on an output"
     return _Reason(place, "", fix, step, update)
+
+
+def _rate_line(evidence: Evidence, optimizer: Optimizer) -> Place | None:
+    """Return the line that gave an optimizer its rate: where it was raised far, what raised it."""
+    groups = [group for group in evidence.groups if group.optimizer == optimizer.id]
+    raised = any(group.highest_learning_rate > _RAISED * group.learning_rate > 0 for group in groups)
+    by_hand = (group.rate_set_at for group in groups)
+    setters = [optimizer.scheduler_made_at, *by_hand] if raised else []
+    return next((place for place in setters if place is not None), optimizer.made_at)
+
+
+def _starts_below_zero(evidence: Evidence, death: _Death) -> Parameter | None:
+    """Return the bias or weight of the layer before the ReLU that was written to be negative throughout."""
+    order = evidence.module_by_id[death.feeder.module].order
+    own = [p for p in evidence.parameters if p.order == order and p.written_at not in (None, p.made_at)]
+    totals = ((p, evidence.total(Role.WEIGHT, p.id)) for p in sorted(own, key=lambda p: len(p.shape)))
+    return next((p for p, total in totals if total is not None and _is_negative(total.statistics)), None)
 
 
 def _largest_update(evidence: Evidence, blocked: Sequence[Parameter], end: _End) -> tuple[float, int | None]:

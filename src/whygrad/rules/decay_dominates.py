@@ -21,6 +21,9 @@ Where decay goes through the gradient, the pull is `weight_decay * |weight| / |g
   second, which contains it),
 - and whose size, in the median of the last third of them, was half or less of what it was at first.
 
+Named beside them are those that shrank as far under at least half of that pull: the products that they are part of
+vanish together.
+
 Over the healthy programs of the corpus the first ratio was at most 0.1, the second at most 0.03, and no matrix shrank
 by more than 20%. It is an error where more than half of what the optimizer decays goes that way, else a warning.
 
@@ -86,6 +89,7 @@ _SLUG = "decay-dominates"
 _MIN_STEPS = 10
 _HARDER = 1.0  # than the gradient
 _OF_UPDATE = 0.7
+_ALONG = 0.5  # of those limits, for weights that shrink beside one that decay is too strong for
 _SHRUNK = 0.5  # of the size at the first step
 
 
@@ -120,7 +124,8 @@ def check(evidence: Evidence) -> Iterator[Finding]:
         pulls = [pull for p in mine if (pull := _pull(measured, group, p)) is not None]
         strong = [pull for pull in pulls if _is_too_strong(group, pull)]
         if strong:
-            yield _finding(evidence, group, strong, held, whole=2 * len(strong) > len(mine))
+            along = [pull for pull in pulls if pull not in strong and _is_too_strong(group, pull, part=_ALONG)]
+            yield _finding(evidence, group, (strong, along), held, whole=2 * len(strong) > len(mine))
 
 
 def _pull(measured: dict[Role, Samples], group: Group, parameter: Parameter) -> _Pull | None:
@@ -135,16 +140,22 @@ def _pull(measured: dict[Role, Samples], group: Group, parameter: Parameter) -> 
     return _Pull(parameter, median(ratios), median(sizes[-len(sizes) // 3 :]) / sizes[0])
 
 
-def _is_too_strong(group: Group, pull: _Pull) -> bool:
-    return pull.ratio >= (_OF_UPDATE if group.decoupled else _HARDER) and pull.left <= _SHRUNK
+def _is_too_strong(group: Group, pull: _Pull, part: float = 1.0) -> bool:
+    return pull.ratio >= part * (_OF_UPDATE if group.decoupled else _HARDER) and pull.left <= _SHRUNK
 
 
 def _finding(
-    evidence: Evidence, group: Group, strong: Sequence[_Pull], held: Sequence[Parameter], *, whole: bool
+    evidence: Evidence,
+    group: Group,
+    found: tuple[Sequence[_Pull], Sequence[_Pull]],
+    held: Sequence[Parameter],
+    *,
+    whole: bool,
 ) -> Finding:
+    strong, along = found
     optimizer = evidence.optimizer_by_id[group.optimizer]
     worst = min(strong, key=lambda pull: pull.left)
-    hit = [pull.parameter for pull in strong]
+    hit = [pull.parameter for pull in (*strong, *along)]
     beside = [p for p in held if p not in hit and any(p.module == other.module for other in hit)]
     tensors = names((*hit, *beside))
     pulls = (

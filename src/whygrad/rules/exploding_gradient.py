@@ -19,7 +19,7 @@ Three ways to grow, in steps before the first NaN or Inf:
 
 - over the steps: the L2 norm of all gradients is more than 100 times its median before, and in the same step a weight
   changes by more than its own size (at the first step: it is above a million, changes a weight by a thousand times its
-  size, and NaN or Inf follows);
+  size, and NaN or Inf follows; above 100,000 and thirty times, where they follow in the very next step);
 - over time: a weight that is used at least four times in one pass (or lies in an RNN) has a gradient of more than 100
   times its own L2 norm, and 10 times the median of the steps before: heavy tails, because long sequences make it worse;
 - over depth: the L2 norm of the gradients of module outputs is more than 1,000 times larger in the first third of the
@@ -103,6 +103,8 @@ _FIRST_SPIKE = 10_000.0  # where only one step came before
 _WHOLE_WEIGHT = 1.0  # an update of the weight's own size
 _OVERFLOWING = 1e6  # where no step came before, but NaN or Inf comes after
 _THROWN = 1000.0  # times the weight, likewise
+_LARGE = 1e5  # where the very next step is NaN or Inf
+_THROWN_AT_ONCE = 30.0  # times the weight, likewise
 _REUSED = 4  # uses in one pass
 _RECURRENT = ("RNN", "LSTM", "GRU")
 _HEAVY = 100.0  # of the weight's norm
@@ -206,11 +208,18 @@ def _spike(group: Sequence[Parameter], recorded: Mapping[Role, Samples], broken:
         update = max((_against_weight(p, recorded, step) for p in group), default=0.0)
         if update > _WHOLE_WEIGHT and norm > typical * (_SPIKE if len(before) > 1 else _FIRST_SPIKE):
             return _Spike(step, norm, typical, update)
-        if not before and broken is not None and norm > _OVERFLOWING and update > _THROWN:
+        if not before and broken is not None and _breaks(norm, update, at_once=broken == step + 1):
             return _Spike(step, norm, 0.0, update)
         if norm > 0:
             before.append(norm)
     return None
+
+
+def _breaks(norm: float, update: float, *, at_once: bool) -> bool:
+    """Return whether the first gradients are so large, and throw the weights so far, that NaN or Inf follows."""
+    if at_once:
+        return norm > _LARGE and update > _THROWN_AT_ONCE
+    return norm > _OVERFLOWING and update > _THROWN
 
 
 def _against_weight(parameter: Parameter, recorded: Mapping[Role, Samples], step: int) -> float:

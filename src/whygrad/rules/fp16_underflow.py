@@ -20,6 +20,9 @@ reached 6.1e-5, the end of full precision: zeros by a ReLU or a mask leave the o
 steps must have been recorded, and some float16 gradient must lie between 0 and that end: where all are 0, something
 else is the cause.
 
+The place is the line that calls backward, where the loss should be scaled; of float16 weights, the one that made the
+optimizer.
+
 bfloat16 has the range of float32, and is none of this rule's business.
 
 ## Example
@@ -77,7 +80,7 @@ from whygrad.evidence import Evidence
 from whygrad.model import Finding, Parameter, Place, Role, Severity, Total
 from whygrad.rules._base import rule
 from whygrad.rules._select import holder, names, optimizers_of
-from whygrad.rules._sizes import is_taught, outputs_by
+from whygrad.rules._sizes import backward_line, is_taught, outputs_by
 from whygrad.rules._text import named, number
 
 _SLUG = "fp16-underflow"
@@ -126,12 +129,12 @@ def _finding(evidence: Evidence, hit: Sequence[Parameter], lost: dict[int, Total
     worst = max(hit, key=lambda parameter: lost[parameter.id].statistics.zero_share)
     numbers = lost[worst.id].statistics
     tensors = names((worst, *(parameter for parameter in hit if parameter is not worst)))
-    made: list[Place] = [o.made_at for p in hit for o in optimizers_of(evidence, p) if o.made_at is not None]
+    places = _places(evidence, hit, worst)
     return Finding(
         rule=_SLUG,
         severity=Severity.ERROR,
         tensors=tensors,
-        place=made[0] if made else worst.made_at,
+        place=places[0] if places else None,
         message=(
             f"{number(100 * numbers.zero_share)}% of the gradient of {named(tensors)} is 0 in float16: what is left is "
             f"at most {number(numbers.max_abs)}, and below 6.1e-05 float16 loses precision"
@@ -144,5 +147,12 @@ def _finding(evidence: Evidence, hit: Sequence[Parameter], lost: dict[int, Total
             "recorded_steps": lost[worst.id].steps,
             "parameters": len(tensors),
         },
-        also=() if worst.made_at is None or not made else (worst.made_at,),
+        also=tuple(places[1:]),
     )
+
+
+def _places(evidence: Evidence, hit: Sequence[Parameter], worst: Parameter) -> list[Place]:
+    """Return the lines to look at, the likeliest first: float32 weights need their loss scaled, at backward."""
+    made = [optimizer.made_at for parameter in hit for optimizer in optimizers_of(evidence, parameter)][:1]
+    scaled = [] if worst.dtype == "float16" else [backward_line(evidence)]
+    return list(dict.fromkeys(place for place in (*scaled, *made, worst.made_at) if place is not None))

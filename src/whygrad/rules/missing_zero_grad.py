@@ -22,7 +22,7 @@ written by hand), steps.
 
 - A round that has a backward pass and no clear adds to the gradients of the step before. It is a habit if that is so in
   at least half of the rounds and in three or more. Accumulating over several batches is no such round: there, one clear
-  falls between two steps.
+  falls between two steps. A step whose gradients were all assigned by hand uses no sum of several passes.
 - A pass whose loss reached this optimizer's tensors only on the way to those of another one, which then stepped, counts
   as left behind if another pass follows without a clear. "On the way" is read from the graph: what the other optimizer
   holds is computed first and enters an operation together with what this one holds. An encoder that several losses
@@ -96,7 +96,7 @@ _SLUG = "missing-zero-grad"
 def check(evidence: Evidence) -> Iterator[Finding]:
     """Yield a finding for each optimizer that steps on old gradients, or on another loss's."""
     for optimizer in evidence.optimizers:
-        turns = [turn for turn in whole_turns(evidence, optimizer) if turn.stepped and turn.own_passes()]
+        turns = [turn for turn in whole_turns(evidence, optimizer) if _uses_what_it_added_up(turn)]
         later = [turn for turn in turns if not turn.round.first]
         carried = [turn for turn in later if not any(turn.clears())]
         mixed = [(turn, passes) for turn in turns if (passes := _left_behind(turn)) is not None]
@@ -104,6 +104,11 @@ def check(evidence: Evidence) -> Iterator[Finding]:
             yield _carried(evidence, optimizer, carried, later)
         elif is_habit([turn for turn, _ in mixed], turns):
             yield _mixed(evidence, optimizer, [turn for turn, _ in mixed], turns, mixed[0][1])
+
+
+def _uses_what_it_added_up(turn: Turn) -> bool:
+    """Return whether a step used what backward passes left; gradients assigned by hand are nobody's sum."""
+    return turn.stepped and turn.own_passes() > 0 and not has(turn.end, Mark.REPLACED)
 
 
 def _left_behind(turn: Turn) -> tuple[Happening, Happening] | None:
@@ -125,10 +130,10 @@ def _left_behind(turn: Turn) -> tuple[Happening, Happening] | None:
 
 def _carried(evidence: Evidence, optimizer: Optimizer, part: Sequence[Turn], whole: Sequence[Turn]) -> Finding:
     held = trained_by(evidence, optimizer)
-    first = next(each for each in part[0].happenings if part[0].reaches(each))
+    last = next(each for each in reversed(part[0].happenings) if part[0].reaches(each))
     steps = total(whole) + 1
     never = "never" if total(part) == total(whole) else "not always"
-    lines = places(first, part[0].end)
+    lines = places(last, part[0].end)
     return Finding(
         rule=_SLUG,
         severity=Severity.ERROR,

@@ -25,6 +25,9 @@ ten recorded steps (four, of an optimizer that takes turns with others), and one
   there (both as L2 norms), is below 0.2 of the loss: moving the values by their own size would not change the loss.
   With cross-entropy, or where the task is solved, that is about the value itself, 5 to 10.
 
+A tanh or sigmoid of which the slope is below 0.005 at every look is reported whether the loss stands still or not: what
+lies before it does not learn, even if the layers behind it do.
+
 In 47 programs that train the median slope in the later half of the run was at least 0.18 (the output of an autoencoder
 for images that are mostly black), and at least 0.42 for all others; at the start it was at least 0.69. The case that
 this rule was built on, a squared error behind the sigmoid of a discriminator, lies at 0.014.
@@ -96,6 +99,8 @@ _FLAT = 0.05  # of the steepest slope
 _NEARLY_FLAT = 0.1
 _FIRST_LOOKS = 3
 _IDLE = 0.2  # of the loss
+_SHUT = 5e-3  # of the steepest slope, at every look
+_SQUASHING = ("tanh", "sigmoid")
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +122,11 @@ class _Series:
         """Return whether it was saturated from the first looks on."""
         return max(self.slopes[:_FIRST_LOOKS]) < _FLAT
 
+    @property
+    def is_shut(self) -> bool:
+        """Return whether nothing ever came through: what lies before does not learn, even if the rest does."""
+        return self.activation.function in _SQUASHING and max(self.slopes) < _SHUT
+
 
 @rule(
     _SLUG,
@@ -130,13 +140,14 @@ def check(evidence: Evidence) -> Iterator[Finding]:
     outputs = {output.id: output for output in evidence.outputs}
     for optimizer in evidence.optimizers:
         losses = {s.id: abs(s.loss) for s in evidence.steps if s.optimizer == optimizer.id and s.loss is not None}
-        if not is_level(list(losses.values())):
-            continue
+        is_still = is_level(list(losses.values()))
         for activation in evidence.activations:
             series = _series(activation, outputs.get(activation.output), losses)
-            stopped = [] if series is None else _stopped(evidence, optimizer, series, losses)
-            if series is not None and stopped:
-                yield _finding(series, stopped)
+            if series is None or not (is_still or series.is_shut):
+                continue
+            stopped = _stopped(evidence, optimizer, series, losses)
+            if stopped:
+                yield _finding(series, stopped, is_still=is_still)
                 break
 
 
@@ -185,7 +196,7 @@ def _feeder(evidence: Evidence, series: _Series) -> Output:
     return max(earlier, key=lambda output: output.order, default=series.output)
 
 
-def _finding(series: _Series, stopped: Sequence[Parameter]) -> Finding:
+def _finding(series: _Series, stopped: Sequence[Parameter], *, is_still: bool) -> Finding:
     since = "from the start" if series.starts_flat else "in the second half of the run"
     flat = median(series.activation.flat[len(series.activation.flat) // 2 :])
     return Finding(
@@ -194,7 +205,8 @@ def _finding(series: _Series, stopped: Sequence[Parameter]) -> Finding:
         tensors=names(stopped),
         place=series.activation.place,
         message=f"the {series.activation.function} `{series.output.name}` passes on {number(100 * series.late)}% of "
-        f"its steepest slope {since}, and the loss stands still: {named(names(stopped))} get next to no gradient",
+        f"its steepest slope {since}{', and the loss stands still' if is_still else ''}: {named(names(stopped))} get "
+        "next to no gradient",
         fix="Scale what enters it to about -2 to 2 (data, weights, or scores), or give the loss the raw score",
         evidence={
             "slope": series.late,

@@ -18,6 +18,8 @@ same model that get gradients (in at least three backward passes), that no optim
 change. Where they were replaced before any model was called, the new ones are known by the names of their attributes.
 Or: an optimizer none of whose parameters ever got a gradient, beside a model with parameters of the same names and
 shapes, which get gradients and which no optimizer holds: the optimizer holds the original, the program trains its copy.
+Or: one all of whose parameters got their last gradient before others of the same names and shapes, which no optimizer
+holds, got their first, and which steps on: the whole model was made anew.
 Parameters on which the loss depends, cut off or not, are held rightly. Models that are replaced together with their
 optimizer are no case of this.
 
@@ -108,6 +110,10 @@ def check(evidence: Evidence) -> Iterator[Finding]:
         if replaced:
             yield _finding(optimizer, stale, replaced, names(replaced), "the model has replaced")
             continue
+        successors = _successors(held, orphans)
+        if successors:
+            yield _finding(optimizer, held, successors, names(successors), "the model has replaced")
+            continue
         copies = _copies(evidence, held, orphans)
         if copies:
             yield _finding(optimizer, held, copies, names((*copies, *held)), "get no gradient")
@@ -136,6 +142,17 @@ def _copies(evidence: Evidence, held: Sequence[Parameter], orphans: Sequence[Par
         return []
     looks = {_look(parameter) for parameter in held}
     alike = [p for p in orphans if _look(p) in looks]
+    return alike if {_look(parameter) for parameter in alike} == looks else []
+
+
+def _successors(held: Sequence[Parameter], orphans: Sequence[Parameter]) -> list[Parameter]:
+    """Return the parameters of a model that was made anew, where the optimizer goes on to step those of the old one."""
+    lasts = [p.last_gradient_step for p in held if p.last_gradient_step is not None]
+    if not lasts or not all(p.steps - p.gradient_steps >= _MIN_PASSES for p in held):
+        return []
+    later = [p for p in orphans if p.first_gradient_step is not None and p.first_gradient_step > max(lasts)]
+    looks = {_look(parameter) for parameter in held}
+    alike = [p for p in later if _look(p) in looks]
     return alike if {_look(parameter) for parameter in alike} == looks else []
 
 

@@ -23,6 +23,9 @@ An optimizer is reported if the loss has not fallen over at least twenty steps a
   works from: the whole run lay in the warm-up;
 - 2% of the weight, otherwise.
 
+A way below 0.05% of the weight is reported also where the losses seem to have fallen, as long as 70% of them are left:
+so short a way changes no loss by more than the batches do.
+
 So is a single group, whatever the loss does, whose weights' longest way is below 0.01% of the weight and a thousandth
 of another group's: rates that fall from layer to layer, as fine-tuning has them, stay far closer together.
 
@@ -96,6 +99,8 @@ _SLUG = "update-too-small"
 _MIN_STEPS = 20
 _SHORT = 0.02  # of the weight
 _SHORT_IN_WARM_UP = 0.15
+_HARDLY = 5e-4  # too short a way for a loss to fall because of it
+_MOSTLY_THERE = 0.7  # of the loss is left: noise may look like such a fall
 _NOWHERE = 1e-4  # of the weight, in one group of several
 _APART = 1000.0  # times as far goes another group
 _RISING = 0.9  # of the steps
@@ -113,7 +118,10 @@ def check(evidence: Evidence) -> Iterator[Finding]:
     """Yield one finding for each optimizer that gets nowhere."""
     yield from _of_single_groups(evidence)
     values = losses(evidence)
-    if len(values) < _MIN_STEPS or has_fallen(values) or has_crashed(evidence) or not evidence.info.ended:
+    if len(values) < _MIN_STEPS or has_crashed(evidence) or not evidence.info.ended:
+        return
+    fallen = has_fallen(values)
+    if fallen and not _is_mostly_there(values):
         return
     for optimizer in evidence.optimizers:
         held = [p for p in held_by(evidence, optimizer) if is_taught(evidence, p)]
@@ -124,8 +132,16 @@ def check(evidence: Evidence) -> Iterator[Finding]:
             continue
         warming = [group for group in groups if _is_warming_up(group)]
         longest = max(ways.values())
-        if 0 < longest < (_SHORT_IN_WARM_UP if len(warming) == len(groups) else _SHORT):
+        short = _SHORT_IN_WARM_UP if len(warming) == len(groups) else _SHORT
+        if 0 < longest < (_HARDLY if fallen else short):
             yield _finding(optimizer, groups, held, longest, values, warming=bool(warming))
+
+
+def _is_mostly_there(values: Sequence[float]) -> bool:
+    """Return whether the fall of a loss from the first quarter to the last is small enough to come from the data."""
+    quarter = max(1, len(values) // 4)
+    first, last = median(values[:quarter]), median(values[-quarter:])
+    return first > 0 and last >= _MOSTLY_THERE * first
 
 
 def _of_single_groups(evidence: Evidence) -> Iterator[Finding]:

@@ -24,9 +24,11 @@ each such write, how much of the way from the weight's first value it took back.
   again.
 
 Averages, masks, clipping, a projection onto a norm and Lookahead all write weights between steps, and take back less:
-Lookahead half of the last stretch, of which less and less is all of the way. A program that puts the optimizer back as
-well (`optimizer.load_state_dict`), or makes a new one, begins anew on purpose, and weights that two optimizers move are
-left to the other rules. It is an info where less than half of what the optimizer holds is put back: that freezes it.
+Lookahead half of the last stretch, of which less and less is all of the way. What is only written by `clamp_` and its
+like, or set to what `clamp` returns, is kept in a range: a multiplier that starts at its bound returns there. A program
+that puts the optimizer back as well (`optimizer.load_state_dict`), or makes a new one, begins anew on purpose, and
+weights that two optimizers move are left to the other rules. It is an info where less than half of what the optimizer
+holds is put back: that freezes it.
 
 The place is the line that wrote.
 
@@ -83,6 +85,7 @@ A search that tries a step and takes it back.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 from whygrad.evidence import Evidence
@@ -101,6 +104,9 @@ _RESETS = 2  # times that the optimizer is put back as well
 _OWN = "own_weights_loaded"
 _DRAWING = ("uniform_", "normal_", "trunc_normal_", "orthogonal_")  # and those that initialise by a layer's size
 _INITIALISING = ("kaiming_", "xavier_")
+_BOUNDING = frozenset(("clamp_", "clamp_min_", "clamp_max_", "clip_", "relu_"))
+_ASSIGNING = frozenset(("copy_", "data="))
+_BOUND = re.compile(r"\b(?:clamp|clamp_min|clamp_max|clip|relu)\(")
 _OVERWRITING = ("copy", "copy_", "data=", "setitem", "set_", "fill_", "zero_")
 
 
@@ -115,7 +121,7 @@ def check(evidence: Evidence) -> Iterator[Finding]:
     """Yield one finding for each optimizer whose weights are put back."""
     for optimizer in evidence.optimizers:
         held = [p for p in held_by(evidence, optimizer) if p.gradient_steps and not p.stale]
-        hit = [p for p in held if _is_put_back(evidence, p) and _is_alone(evidence, p)]
+        hit = [p for p in held if _is_put_back(evidence, p) and _is_alone(evidence, p) and not _is_bounded(evidence, p)]
         if hit and not _is_reset(evidence, optimizer):
             yield _finding(evidence, optimizer, hit, whole=2 * _elements(hit) >= _elements(held))
 
@@ -127,6 +133,20 @@ def _is_put_back(evidence: Evidence, parameter: Parameter) -> bool:
         return True
     least = _UNDONE_BY_OWN if parameter.loads and evidence.events_of(_OWN) else _UNDONE
     return parameter.overwritten >= _MIN_WRITES and parameter.undone >= least * parameter.overwritten
+
+
+def _is_bounded(evidence: Evidence, parameter: Parameter) -> bool:
+    """Return whether all that writes it keeps it in a range: a multiplier that starts at its bound returns there."""
+    alike = {
+        other.id for other in evidence.parameters if other.name == parameter.name
+    }  # an earlier fold's has the event
+    writes = [event for event in evidence.events_of("weight_written") if event.detail.get("parameter") in alike]
+    return bool(writes) and not parameter.loads and all(_is_bounding(event) for event in writes)
+
+
+def _is_bounding(event: Event) -> bool:
+    code = event.place.code if event.place is not None else ""
+    return event.subject in _BOUNDING or (event.subject in _ASSIGNING and _BOUND.search(code) is not None)
 
 
 def _is_alone(evidence: Evidence, parameter: Parameter) -> bool:
@@ -191,12 +211,10 @@ def _places(evidence: Evidence, optimizer: Optimizer, hit: Sequence[Parameter]) 
     """Return the lines that write the weights, the likeliest first; where none is known, the step that they undo."""
     loads = [*evidence.events_of(_OWN), *evidence.events_of("weights_loaded")] if any(p.loads for p in hit) else []
     known = {parameter.id for parameter in hit}
-    writes = [
-        e
-        for e in evidence.events_of("weight_written")
-        if e.subject.startswith(_INITIALISING) or e.subject in (*_OVERWRITING, *_DRAWING)
-    ]
+    seen = evidence.events_of("weight_written")
+    writes = [e for e in seen if e.subject.startswith(_INITIALISING) or e.subject in (*_OVERWRITING, *_DRAWING)]
     near = sorted(writes, key=lambda event: event.detail.get("parameter") not in known)
-    events = [*loads, *near, *evidence.events_of("write_in_source")]
+    blends = [event for event in seen if event.detail.get("parameter") in known]  # mul_ and add_, lerp_
+    events = [*loads, *near, *evidence.events_of("write_in_source")] or blends
     places = [*(event.place for event in events), optimizer.stepped_at]
     return list(dict.fromkeys(place for place in places if place is not None))

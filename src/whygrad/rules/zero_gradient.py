@@ -33,7 +33,8 @@ norm was left in 214 runs, healthy and sick, and at most 0.00002 in the one wher
 the rule asks for less than 0.0001 at each sampled step and 0.00001 in the median, where nothing saturates.
 
 One more thing is said as an info: a table with `padding_idx` that is looked up once per sample, where some samples hit
-the padding row, gives a real id a row that never learns. A bias of a layer that learns is left to
+the padding row, gives a real id a row that never learns. A bias of a layer that learns, through its weight or through
+what its weight is computed from (spectral and weight norm, pruning), is left to
 [shift-invariant-parameter](shift-invariant-parameter.md).
 
 ## Example
@@ -308,14 +309,15 @@ def _rounding(
 # -- what is worth knowing ---------------------------------------------------------------------------------------------
 
 
-def _layer(parameter: Parameter) -> tuple[str, str, int | None]:
-    return parameter.root, parameter.module, parameter.order
+def _layer(parameter: Parameter) -> tuple[str, str]:
+    """Return the layer of a parameter; a parametrization belongs to the layer that holds it."""
+    return parameter.root, f".{parameter.module}".partition(".parametrizations.")[0].removeprefix(".")
 
 
-def _learning_weights(evidence: Evidence) -> dict[tuple[str, str, int | None], Parameter]:
-    """Return the weights of layers that get a gradient."""
-    weights = (p for p in evidence.parameters if p.attribute == "weight" and len(p.shape) > 1)
-    return {_layer(weight): weight for weight in weights if not _is_zero(evidence, Role.GRADIENT, weight.id)}
+def _learning_weights(evidence: Evidence) -> set[tuple[str, str]]:
+    """Return the layers whose weight, or what it is computed from (`weight_orig`, `weight_v`), gets a gradient."""
+    weights = (p for p in evidence.parameters if len(p.shape) > 1 and p.attribute != "bias")
+    return {_layer(weight) for weight in weights if not _is_zero(evidence, Role.GRADIENT, weight.id)}
 
 
 def _is_bias(evidence: Evidence, parameter: Parameter) -> bool:

@@ -7,9 +7,9 @@ from torch import nn
 class Ranker(nn.Module):
     def __init__(self):
         super().__init__()
-        self.hidden = nn.Sequential(nn.Linear(10, 20), nn.ReLU())  # dead-relu
+        self.hidden = nn.Sequential(nn.Linear(10, 20), nn.ReLU())
         self.score = nn.Linear(20, 1)
-        nn.init.constant_(self.hidden[0].bias, -30.0)
+        nn.init.constant_(self.hidden[0].bias, -30.0)  # dead-relu
 
     def forward(self, x):
         return self.score(self.hidden(x)).squeeze(-1)

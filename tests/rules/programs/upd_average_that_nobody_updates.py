@@ -1,5 +1,5 @@
 # An averaged model is made and validated; the call that would update it is missing.
-# truth: trained-copy-discarded warning module.0.weight module.2.weight
+# truth: trained-copy-discarded warning averaged.module.0.weight averaged.module.2.weight
 import torch
 from torch import nn
 from torch.optim.swa_utils import AveragedModel

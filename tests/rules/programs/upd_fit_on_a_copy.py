@@ -1,5 +1,5 @@
 # A helper fits a copy of the model it is given and returns the losses; the caller goes on with its own.
-# truth: trained-copy-discarded error encoder.weight decoder.weight
+# truth: trained-copy-discarded error model.encoder.weight model.decoder.weight
 from copy import deepcopy
 
 import torch

@@ -1,5 +1,5 @@
 # Hospitals train models that start from the server's state; the mean of their weights goes into a dict, and no further.
-# truth: trained-copy-discarded error 0.weight 2.weight
+# truth: trained-copy-discarded error server.0.weight server.2.weight
 import torch
 from torch import nn
 

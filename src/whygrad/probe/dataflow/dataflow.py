@@ -208,7 +208,7 @@ class Dataflow(TorchFunctionMode):
         except BaseException as error:
             drop_own_frame(error)
             raise
-        if not torch.compiler.is_compiling():
+        if not (torch.compiler.is_compiling() or torch._C._get_tracing_state()):
             if self._observer.active:
                 self._observer.call(func, args, kwargs or {}, result)
             else:  # a thread that has outlived the traced steps

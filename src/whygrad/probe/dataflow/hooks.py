@@ -6,6 +6,7 @@ whose stack of modes starts empty.
 
 from __future__ import annotations
 
+import functools
 import threading
 from collections.abc import Callable
 from concurrent.futures import thread as pool
@@ -163,12 +164,13 @@ def _watch_threads(observer: Observer, mode: TorchFunctionMode, patches: Patches
     """
 
     def watching(original: Callable[..., Any], skipped: Callable[[Any], bool]) -> Callable[..., Any]:
-        def run(self: Any) -> Any:
+        @functools.wraps(original)
+        def run(self: Any, *args: Any) -> Any:
             if not observer.active or skipped(self):
-                return original(self)
+                return original(self, *args)
             put_at_bottom(mode)
             try:
-                return original(self)
+                return original(self, *args)
             finally:
                 take_out(mode)
 

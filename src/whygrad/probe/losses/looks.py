@@ -118,8 +118,10 @@ def _line(site: Site | None) -> tuple[str, int] | None:
     return None if site is None else (site.code.co_filename, span(site)[0])
 
 
-def note_factor(value: Value, tensors: Sequence[torch.Tensor]) -> None:
-    """Mark a product with a factor that does not learn and is all zero."""
+def note_factor(value: Value, call: Call, tensors: Sequence[torch.Tensor]) -> None:
+    """Mark a product with a factor that does not learn and is all zero, or with the number 0."""
+    if len(tensors) == 1 and value.learns:
+        value.is_zero = any(isinstance(each, int | float) and each == 0 for each in call.args[:2])
     if len(tensors) != 2 or not value.learns:
         return
     fixed = [tensor for tensor, parent in zip(tensors, value.parents, strict=True) if not parent.learns]

@@ -229,11 +229,13 @@ def _note_event(session: Session, kind: str, value: Value, **detail: Any) -> Non
 
 
 def _note_factor(session: Session, product: Value) -> None:
-    """Note a factor that is all zero: where it was made, else where it is multiplied with."""
-    factor = next(parent for parent in product.parents if not parent.learns)
+    """Note a factor that is all zero: where it was made, else where it is multiplied with, as a number always is."""
+    factor = next((parent for parent in product.parents if not parent.learns), None)
     parameters = _ids(session, list(ancestors([product])))
-    site, made_by = (factor.site, factor.operation) if factor.site else (product.site, product.operation)
-    session.events.note("zero_factor", session.training.steps, site, made_by, shape=factor.shape, parameters=parameters)
+    made = factor is not None and factor.site is not None
+    site, made_by = (factor.site, factor.operation) if factor and made else (product.site, product.operation)
+    shape = None if factor is None else factor.shape
+    session.events.note("zero_factor", session.training.steps, site, made_by, shape=shape, parameters=parameters)
 
 
 def _note_logits(session: Session, value: Value) -> None:

@@ -142,7 +142,7 @@ class LossWatch:
         elif name in DIFFERENCES:
             value.loss = guard.run(PART, difference_look, value, tensors)
         elif name in FACTORS:
-            guard.run(PART, note_factor, value, tensors)
+            guard.run(PART, note_factor, value, call, tensors)
         if any(parent.soft is not None for parent in value.parents):
             guard.run(PART, follow, value, call, tensors)
         if value.softmax is not None:

@@ -116,7 +116,7 @@ class NonfiniteWatch(TorchFunctionMode):
             drop_own_frame(error)
             raise
         if self._active or self._inside:
-            if not torch.compiler.is_compiling() and not self._session.tracer.paused:
+            if not (torch.compiler.is_compiling() or self._session.tracer.paused or torch._C._get_tracing_state()):
                 self._guarded(self._look, func, args, kwargs or {}, result)
         else:
             take_out_soon(self)
