@@ -58,6 +58,18 @@ def test_equal_happenings_in_a_row_are_one(tmp_path):
     assert rounds(evidence)[1] == (3, [("clear", (), 1), ("backward", (), 3), ("step", (), 1)])
 
 
+def test_a_step_on_gradients_that_were_assigned_after_backward_is_marked(tmp_path):
+    def loop(model, optimizer):
+        model(X).sum().backward()
+        for parameter in model.parameters():
+            parameter.grad = torch.ones_like(parameter)
+        optimizer.step()
+
+    evidence = watched(tmp_path, trained(loop))
+
+    assert rounds(evidence)[1] == (3, [("backward", (), 1), ("step", (Mark.REPLACED,), 1)])
+
+
 def test_a_clear_by_hand_is_seen_however_it_is_done(tmp_path):
     def to_none(parameter):
         parameter.grad = None
