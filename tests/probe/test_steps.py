@@ -3,6 +3,7 @@
 import contextlib
 import math
 
+import pytest
 import torch
 from torch import nn
 
@@ -280,3 +281,58 @@ def test_a_loop_that_only_evaluates_is_not_watched_for_ever(tmp_path, monkeypatc
 
     assert evidence.info.forwards < 300
     assert any("were not watched throughout" in note for note in evidence.info.notes)
+
+
+class Signs(torch.optim.Optimizer):
+    """An optimizer of another package: only the base class is torch's."""
+
+    def __init__(self, params, rate):
+        super().__init__(params, {"rate": rate})
+
+    @torch.no_grad()
+    def step(self):
+        for group in self.param_groups:
+            for parameter in group["params"]:
+                parameter.add_(parameter.grad.sign(), alpha=-group["rate"])
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda p: torch.optim.Adam(p, lr=0.01, fused=True),
+        lambda p: torch.optim.Adam(p, lr=0.01, foreach=True),
+        lambda p: torch.optim.SGD(p, lr=0.01, foreach=False),
+        lambda p: Signs(p, 0.01),
+    ],
+    ids=["fused", "foreach", "one by one", "of another package"],
+)
+def test_every_kind_of_optimizer_is_followed(tmp_path, make):
+    def program():
+        model = nn.Linear(3, 1)
+        optimizer = make(model.parameters())
+        for _ in range(4):
+            optimizer.zero_grad()
+            (model(torch.ones(4, 3)) - 1).pow(2).mean().backward()
+            optimizer.step()
+        return model
+
+    evidence = watched(tmp_path, program)
+
+    assert [o.steps for o in evidence.optimizers] == [4]
+    updates = [evidence.series(Role.UPDATE, p.id) for p in evidence.parameters]
+    assert [len(series) for series in updates] == [4, 4]
+    assert all(statistics.rms == pytest.approx(0.01, rel=0.9) for series in updates for _, statistics in series)
+    assert not any(p.overwritten or p.changed_outside for p in evidence.parameters)
+
+
+def test_functional_updates_are_steps(tmp_path):
+    def program():
+        model = nn.Linear(3, 1)
+        weights = {name: p.detach().clone().requires_grad_() for name, p in model.named_parameters()}
+        for _ in range(6):
+            loss = (torch.func.functional_call(model, weights, (torch.ones(4, 3),)) - 1).pow(2).mean()
+            loss.backward()
+            weights = {name: (w - 0.1 * w.grad).detach().requires_grad_() for name, w in weights.items()}
+        return model
+
+    assert watched(tmp_path, program).info.steps == 6
