@@ -325,6 +325,15 @@ def test_every_kind_of_optimizer_is_followed(tmp_path, make):
     assert not any(p.overwritten or p.changed_outside for p in evidence.parameters)
 
 
+def test_a_call_of_autograd_grad_counts_once_also_in_traced_steps(tmp_path):
+    def program():
+        weight = torch.ones(3, requires_grad=True)
+        for _ in range(12):
+            torch.autograd.grad(weight.square().sum(), weight)
+
+    assert watched(tmp_path, program).info.grad_calls == 12
+
+
 def test_functional_updates_are_steps(tmp_path):
     def program():
         model = nn.Linear(3, 1)

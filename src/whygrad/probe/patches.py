@@ -7,12 +7,16 @@ frame, so the user sees the same text as without whygrad.
 from __future__ import annotations
 
 import functools
+import os
+import sys
 from collections.abc import Callable
+from types import FrameType
 from typing import Any
 
 import torch
 
 _ABSENT = object()
+_PROBE = os.path.dirname(__file__)
 
 Before = Callable[[tuple[Any, ...], dict[str, Any]], None]
 After = Callable[[tuple[Any, ...], dict[str, Any], Any], None]
@@ -32,17 +36,28 @@ def observed(original: Callable[..., Any], before: Before = _nothing, after: Aft
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         if torch.compiler.is_compiling():
             return original(*args, **kwargs)
-        before(args, kwargs)
+        again = _is_called_by_a_mode(sys._getframe(1))
+        if not again:
+            before(args, kwargs)
         try:
             result = original(*args, **kwargs)
         except BaseException as error:
             # A bare `raise` adds no entry, so dropping ours leaves the traceback as it would be without us.
             drop_own_frame(error)
             raise
-        after(args, kwargs, result)
+        if not again:
+            after(args, kwargs, result)
         return result
 
     return wrapper
+
+
+def _is_called_by_a_mode(frame: FrameType | None) -> bool:
+    """Return whether a function mode of ours calls a public function of torch anew: its first call is what counts."""
+    while frame is not None and frame.f_code.co_filename == __file__:  # wrappers around wrappers
+        frame = frame.f_back
+    code = None if frame is None else frame.f_code
+    return code is not None and code.co_name == "__torch_function__" and code.co_filename.startswith(_PROBE)
 
 
 def drop_own_frame(error: BaseException) -> None:
