@@ -112,6 +112,7 @@ def watch(
     owned = session is None
     if session is None:
         session = _start(every, overhead, folder)
+        gc.collect()  # what an earlier cell of the notebook made, and is waiting for this, is no part of the training
         for thing in gc.get_objects():  # those made before; no isinstance: it may run a program's own code
             if torch.optim.Optimizer in type(thing).__mro__:
                 session.adopt_optimizer(thing)
