@@ -29,7 +29,8 @@ def main() -> int:
     PICTURES.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="whygrad-pictures-") as name:
         folder = Path(name)
-        _whygrad(folder, "run", "--quiet", "-o", "failing", str(EXAMPLE))
+        shutil.copy(EXAMPLE, folder)
+        _whygrad(folder, "run", "--quiet", "-o", "failing", EXAMPLE.name)
         _whygrad(folder, "html", "failing", "-o", "page.html")
         _whygrad(folder, "demo")
         runs = sorted(folder.glob(".whygrad/demo-*"), key=lambda path: "Sigmoid" in path.name)
