@@ -54,11 +54,7 @@ def write_facts(session: Session, *, ended: bool = False, raised: Raised | None 
     """Bring the run file up to date."""
     writer = session.recorder.writer
     session.training.counts.settle()
-    taught = session.parameters.roots()
-
-    def prefixed(root: str) -> bool:
-        return len(taught) > 1 or bool(taught and root not in taught)  # a teacher's names must not pass for a student's
-
+    prefixed = session.parameters.prefixing()
     for entry in session.parameters:
         writer.put(entry.fact(prefixed=prefixed(entry.root)))
     for cut in session.cuts.facts():

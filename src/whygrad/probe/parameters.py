@@ -270,6 +270,15 @@ class ParameterTable:
         """Return the names of the root models that have a parameter which learns, or which an optimizer holds."""
         return {t.root for t in self._all if t.root and (t.optimizers or t.reached)}
 
+    def prefixing(self) -> Callable[[str], bool]:
+        """Return what tells whether names of a root model are led by the model's own, as things are now.
+
+        They are where several models learn, and of a model that does not: a teacher's names must not pass for a
+        student's.
+        """
+        taught = self.roots()
+        return lambda root: len(taught) > 1 or bool(taught and root not in taught)
+
     def resolve(self, *, renames: bool = True) -> set[int]:
         """Name every parameter of every model in use, as the modules hold them now.
 

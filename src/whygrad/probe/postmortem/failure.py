@@ -137,7 +137,7 @@ class Failure:
         """Return the qualified name of a parameter or buffer of a model; "" for any other tensor."""
         tracked = self.watcher.parameters.get(tensor)
         if tracked is not None and tracked.names:
-            return tracked.fact(prefixed=len(self.watcher.parameters.roots()) > 1).name
+            return tracked.fact(prefixed=self.watcher.parameters.prefixing()(tracked.root)).name
         return next((held.name for held in self._in_modules if held.tensor is tensor), "")
 
     def name_where(self, is_meant: Callable[[torch.Tensor], bool]) -> str:
@@ -166,7 +166,7 @@ class Failure:
         return found
 
     def _qualified(self, named: NamedModule, attribute: str) -> str:
-        prefixed = len(self.watcher.parameters.roots()) > 1
+        prefixed = self.watcher.parameters.prefixing()(named.label)
         return ".".join(filter(None, (named.label if prefixed else "", named.name, attribute)))
 
 
