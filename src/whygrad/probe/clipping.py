@@ -122,7 +122,7 @@ def patch_clipping(session: Session, patches: Patches) -> None:
     else:
         patches.observe(clip_grad, "clip_grad_norm_", *norm)
         patches.replace(torch.nn.utils, "clip_grad_norm_", clip_grad.clip_grad_norm_)
-    session.tracer.listen(_by_hand(session))
+    session.tracer.listen("clipping", _by_hand(session))
 
 
 def _by_hand(session: Session) -> Listener:

@@ -67,6 +67,23 @@ class Guard:
             local.inside = False
             self.own_s += _clock() - began
 
+    def look(self, part: str, function: Callable[..., _R], *args: Any) -> _R | None:
+        """Call a function that only looks at tensors: as `run` does, at a fraction of its cost.
+
+        It is skipped within the probe's own code. Neither grad mode nor the user's dispatch modes are set aside.
+        """
+        if part in self.failures or self.inside:
+            return None
+        began = _clock()
+        try:
+            with _NoTorchFunction():
+                return function(*args)
+        except Exception as error:
+            self._fail(part, error)
+            return None
+        finally:
+            self.own_s += _clock() - began
+
     def _apart(self, part: str, function: Callable[..., _R], *args: Any) -> _R | None:
         """Hide the probe's operations from a TorchDispatchMode of the user's, such as a FLOP counter."""
         with _disable_current_modes():

@@ -47,7 +47,7 @@ def patch_clears(session: Session, patches: Patches) -> None:
 
     patches.observe(torch.optim.Optimizer, "zero_grad", wrap("loop", look), wrap("loop", cleared_by_optimizer))
     patches.observe(nn.Module, "zero_grad", wrap("loop", look), wrap("loop", cleared_by_module))
-    session.tracer.listen(listen)
+    session.tracer.listen("loop", listen)
 
 
 def _is_read_by_torch() -> bool:

@@ -126,7 +126,7 @@ class Rewriting:
         before, after = wrap("rewriting", self._loading), wrap("rewriting", self._loaded)
         patches.observe(nn.Module, "load_state_dict", before, after)
         patches.observe(torch.optim.Optimizer, "load_state_dict", after=wrap("rewriting", self._optimizer_loaded))
-        self.session.tracer.listen(self._listen)
+        self.session.tracer.listen("rewriting", self._listen)
 
     def _loading(self, args: tuple[Any, ...], _kwargs: Any) -> None:
         self._loads += 1

@@ -147,12 +147,9 @@ class Session:
         self.outputs.on_forward = self.training.check_window
         self.outputs.on_arguments = self._note_arguments
         self.outputs.on_output = self.activations.note
-        for part, listener in (
-            ("lineage", self.lineage.listen),
-            ("feeds", self.feeds.listen),
-            ("activations", self.activations.listen),
-        ):
-            self.tracer.listen(self.guard.apart(part, listener))
+        self.tracer.listen("lineage", self.lineage.listen)
+        self.tracer.listen("feeds", self.feeds.listen)
+        self.tracer.listen("activations", self.activations.listen)
         self.outputs.on_evaluation = self.copies.note_evaluation
         self.notes: list[str] = []
         self.refused: set[str] = set()  # kinds of tensors that have no statistics

@@ -130,12 +130,13 @@ class Dataflow(TorchFunctionMode):
         """Patch what a mode does not see; the patches do nothing while the tracer is off."""
         hooks.install(self._observer, self, patches)
 
-    def listen(self, listener: Listener) -> None:
+    def listen(self, part: str, listener: Listener) -> None:
         """Call a function with each torch call of traced steps, after it has returned.
 
-        It runs with torch functions switched off and must keep no tensor alive beyond the step.
+        It runs with torch functions switched off and must keep no tensor alive beyond the step. An error of its own
+        switches off its own part, and leaves the tracer alone.
         """
-        self._observer.listeners.append(listener)
+        self._observer.listeners.append(self._guard.apart(part, listener))
 
     # -- what it has seen -------------------------------------------------------------------------------------------
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -20,8 +19,6 @@ from whygrad.probe.source import Site, UserCode
 
 PART = "tracer"  # its name where the guard reports failures
 
-_clock = time.perf_counter
-_NoTorchFunction: Any = torch._C.DisableTorchFunction
 OnTensor = Callable[[torch.Tensor, Site | None], None]
 Listener = Callable[[Callable[..., Any], Operation, Call, Callable[[], Site | None]], None]
 """Called with each torch call of a traced step: the function, its kind, its arguments and result, who asks where."""
@@ -62,19 +59,8 @@ class Observer:
         return self.active and not self.paused and not torch.compiler.is_compiling()
 
     def guarded(self, function: Callable[..., Any], *args: Any) -> Any:
-        """Call a function that only looks at tensors: as `Guard.run` does, at a fraction of its cost."""
-        guard = self._guard
-        if guard.inside or PART in guard.failures:
-            return None
-        began = _clock()
-        try:
-            with _NoTorchFunction():
-                return function(*args)
-        except Exception as error:
-            guard.run(PART, _raise, error)
-            return None
-        finally:
-            guard.own_s += _clock() - began
+        """Call a function that only looks at tensors, under the guard."""
+        return self._guard.look(PART, function, *args)
 
     def call(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
         """Note a call of a torch function that has returned."""
@@ -107,7 +93,3 @@ class Observer:
             self._guard.run(PART, self._on_grad_read, args[0], self.spots.here().site)
         elif effect is Effect.SET_REQUIRES_GRAD and not args[0].requires_grad:
             self._guard.run(PART, self._on_freeze, args[0], self.spots.here().site)
-
-
-def _raise(error: Exception) -> None:
-    raise error

@@ -56,7 +56,7 @@ class LossWatch:
         self._values: TensorTable[Value] = TensorTable()
         self._count = 0
         self._tables = Tables()
-        session.tracer.listen(self._hear)
+        session.tracer.listen(PART, self._hear)
 
     def facts(self) -> Iterator[LossCall | SoftmaxCall]:
         """Yield the facts about calls that a backward pass led back to."""
@@ -92,13 +92,8 @@ class LossWatch:
     def _hear(
         self, _function: Callable[..., Any], operation: Operation, call: Call, here: Callable[[], Site | None]
     ) -> None:
-        guard = self._session.guard
-        if operation.effect in _MUTE or operation.foreach or PART in guard.failures or self._count > MAX_VALUES:
-            return
-        try:
+        if not (operation.effect in _MUTE or operation.foreach or self._count > MAX_VALUES):
             self._note(operation, call, here)
-        except Exception as error:
-            guard.run(PART, _raise, error)
 
     def _note(self, operation: Operation, call: Call, here: Callable[[], Site | None]) -> None:
         results = [call.args[0]] if operation.name == "setitem" else tensors_in(call.result)
@@ -157,7 +152,3 @@ class LossWatch:
 
 def _is_parameter(tensor: torch.Tensor) -> bool:
     return isinstance(tensor, nn.Parameter) or (tensor.requires_grad and is_leaf(tensor))
-
-
-def _raise(error: Exception) -> None:
-    raise error

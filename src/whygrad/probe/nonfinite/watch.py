@@ -9,7 +9,6 @@ nonfinite: NaN or Inf that reached a loss (side "forward", or "data" where it ca
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from threading import get_ident
 from typing import TYPE_CHECKING, Any
@@ -41,9 +40,7 @@ NONFINITE_PARAMETERS = "nonfinite-parameters"
 LEARNT = 4  # watched steps from which is learnt how the program's graph looks like
 LEARNT_EVERY = 12  # of those after
 
-_clock = time.perf_counter
 _counter: Callable[[], int] = torch._C._autograd._get_sequence_nr
-_NoTorchFunction: Any = torch._C.DisableTorchFunction
 _ATTRIBUTES = frozenset({"__get__", "__set__", "__delete__"})
 _SIDES = {
     Source.BORN: "forward",
@@ -144,18 +141,8 @@ class NonfiniteWatch(TorchFunctionMode):
         return self._spots.here().site
 
     def _guarded(self, function: Callable[..., Any], *args: Any) -> None:
-        """Call a function that only looks at tensors: as `Guard.run` does, at a fraction of its cost."""
-        guard = self._session.guard
-        if guard.inside or PART in guard.failures:
-            return
-        began = _clock()
-        try:
-            with _NoTorchFunction():
-                function(*args)
-        except Exception as error:
-            guard.run(PART, _raise, error)
-        finally:
-            guard.own_s += _clock() - began
+        """Call a function that only looks at tensors, under the guard."""
+        self._session.guard.look(PART, function, *args)
 
     # -- backward ---------------------------------------------------------------------------------------------------
 
@@ -266,7 +253,3 @@ def _called(func: Any, name: str) -> str:
     if name in _ATTRIBUTES:
         return str(getattr(getattr(func, "__self__", None), "__name__", name))
     return plain_name(name)
-
-
-def _raise(error: Exception) -> None:
-    raise error
