@@ -5,7 +5,6 @@ It works in 80 x 24 and over ssh. The run's file is read in a thread, so that ke
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -23,7 +22,7 @@ from whygrad.errors import WhygradError
 from whygrad.live.rows import SPARK_STEPS, Order, Row, arranged, loss_line, of, rows
 from whygrad.model import Severity
 from whygrad.report.verdict import verdict_line
-from whygrad.report.writing import printable
+from whygrad.report.writing import printable, scientific
 from whygrad.run import Run
 
 REFRESH_S = 1.0
@@ -63,7 +62,7 @@ def _described(run: Run, row: Row) -> Text:
         text.append(f"gradient in {parameter.gradient_steps} of {parameter.steps} steps\n")
         if parameter.made_at is not None:
             text.append(f"made at {printable(parameter.made_at.file)}:{parameter.made_at.line}\n")
-    text.append(f"{row.spark}  |g| {_number(row.size)}, update/weight {_number(row.ratio)}\n")
+    text.append(f"{row.spark}  |g| {scientific(row.size, 0)}, update/weight {scientific(row.ratio, 0)}\n")
     for finding in run.findings:
         if row.name in finding.tensors:
             text.append(f"\n{finding.severity} {finding.rule}", style=_STYLES[finding.severity])
@@ -159,7 +158,7 @@ class LiveApp(App[None]):
         table.clear()
         for row in arranged(self._rows, self._order, self._wanted):
             style = "" if row.state == "learns" else "dim" if row.state in ("frozen", "unused") else "red"
-            cells = (row.state, _number(row.size), _number(row.ratio), row.spark, printable(row.name))
+            cells = (row.state, scientific(row.size, 0), scientific(row.ratio, 0), row.spark, printable(row.name))
             table.add_row(*(Text(cell, style) for cell in cells), key=row.name)
         if table.row_count:
             table.move_cursor(row=min(at, table.row_count - 1))
@@ -211,11 +210,3 @@ def _findings(run: Run) -> Text:
         where = f" {Path(finding.place.file).name}:{finding.place.line}" if finding.place is not None else ""
         text.append(f"{printable(where)} {printable(finding.message)}\n")
     return text
-
-
-def _number(value: float | None) -> str:
-    if value is None:
-        return "-"
-    if math.isnan(value):
-        return "NaN"
-    return "0" if value == 0 else f"{value:.0e}"

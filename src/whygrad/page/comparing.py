@@ -14,7 +14,7 @@ from whygrad.model import Finding
 from whygrad.page.rendering import filled, stylesheet
 from whygrad.page.series import thinned
 from whygrad.report.comparison import ComparedParameter, Comparison
-from whygrad.report.writing import times
+from whygrad.report.writing import scientific, times
 
 BAR = 420  # width of the longest bar
 LOSS_WIDTH, LOSS_HEIGHT = 640, 180
@@ -81,9 +81,7 @@ def _width(value: float, low: int, high: int) -> float:
 
 
 def _number(value: float) -> str:
-    if math.isnan(value):
-        return "not recorded"
-    return "0" if value == 0 else f"{value:.1e}"
+    return "not recorded" if math.isnan(value) else scientific(value)
 
 
 def _curves(labels: tuple[str, str], a: Evidence, b: Evidence) -> list[Curve]:

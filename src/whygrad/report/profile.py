@@ -13,7 +13,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from whygrad.report.writing import clipped, paint, printable
+from whygrad.report.writing import clipped, paint, printable, scientific
 
 _MAX_ROWS = 40
 _NAME_WIDTHS = (12, 28)  # longer names are clipped in the middle, to a third of the width within these bounds
@@ -95,7 +95,7 @@ def _line(layer: Layer, name_width: int, bar_width: int, scale: tuple[int, int],
 
 def _cell(value: float | None, bar_width: int, scale: tuple[int, int], style: str, *, color: bool) -> str:
     bar = _bar(value, bar_width, scale, blocks=color)
-    return f"{paint(bar, style, color=color)}{' ' * (bar_width - len(bar))}{_number(value):>{_NUMBER_WIDTH}}"
+    return f"{paint(bar, style, color=color)}{' ' * (bar_width - len(bar))}{scientific(value):>{_NUMBER_WIDTH}}"
 
 
 def _bar(value: float | None, bar_width: int, scale: tuple[int, int], *, blocks: bool) -> str:
@@ -108,11 +108,3 @@ def _bar(value: float | None, bar_width: int, scale: tuple[int, int], *, blocks:
         return "#" * max(1, round(share * bar_width))
     eighths = max(1, round(share * bar_width * 8))
     return _FULL * (eighths // 8) + _EIGHTHS[eighths % 8].strip()
-
-
-def _number(value: float | None) -> str:
-    if value is None:
-        return "-"
-    if math.isnan(value):
-        return "NaN"
-    return "0" if value == 0 else f"{value:.1e}"

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from whygrad.evidence import Evidence
 from whygrad.model import Role, Total
 from whygrad.report.view import RunView
-from whygrad.report.writing import clipped, paint, plural, printable
+from whygrad.report.writing import clipped, paint, plural, printable, scientific
 
 COLUMNS = ("name", "kind", "steps", "mean", "std", "mean_abs", "l2", "max_abs", "zero_share", "nans", "infs")
 
@@ -99,6 +99,4 @@ def _line(row: Row, name_width: int, *, color: bool) -> str:
 
 
 def _cell(value: float) -> str:
-    if math.isnan(value):
-        return "-"
-    return "0" if value == 0 else f"{value:.1e}"
+    return scientific(None if math.isnan(value) else value)

@@ -52,6 +52,15 @@ def number(value: object) -> str:
     return f"{value:.3g}"
 
 
+def scientific(value: float | None, digits: int = 1) -> str:
+    """Return "1.6e-02" for a size on a log scale: "0" where it is exactly that, "-" for what was not recorded."""
+    if value is None:
+        return "-"
+    if math.isnan(value):
+        return "NaN"
+    return "0" if value == 0 else f"{value:.{digits}e}"
+
+
 def times(ratio: float) -> str:
     """Return a ratio of at least 1 as people say it: "1.4", "124", "52,000", "3.1e+09"."""
     if ratio >= 1e6:
