@@ -9,14 +9,14 @@ from typing import Any
 
 from whygrad.evidence import Evidence
 from whygrad.model import Cut, Finding, Output, Parameter, Role, Statistics
-from whygrad.page.moments import moments, where
+from whygrad.page.moments import moments
 from whygrad.page.rulepages import rule_page
 from whygrad.page.series import Grid, Track, grid, histograms, thinned, update_ratios
 from whygrad.report.names import group
 from whygrad.report.states import state
 from whygrad.report.verdict import headline
 from whygrad.report.view import RunView, parameter_names
-from whygrad.report.writing import number
+from whygrad.report.writing import number, where
 
 MAX_OUTPUTS = 400
 

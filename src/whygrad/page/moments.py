@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from whygrad.evidence import Evidence
-from whygrad.model import Clip, Happening, Place
-from whygrad.report.writing import number, plural, short_path
+from whygrad.model import Clip, Happening
+from whygrad.report.writing import number, plural, where
 
 MOST = 200
 _TOLD = ("nonfinite", "weight", "optimizer_loaded")  # beginnings of event kinds
@@ -31,17 +31,10 @@ def moments(evidence: Evidence) -> list[Moment]:
     return sorted(found, key=lambda moment: -1 if moment.step is None else moment.step)[:MOST]
 
 
-def where(place: Place | None) -> str:
-    """Return "train.py:41 in forward"; "" where no line is known."""
-    if place is None:
-        return ""
-    function = f" in {place.function}" if place.function and place.function != "<module>" else ""
-    return f"{short_path(place.file)}:{place.line}{function}"
-
-
 def _clips(evidence: Evidence) -> Iterator[Moment]:
     for clip in evidence.clips:
-        yield Moment(None, f"{_clipped(clip)} at {where(clip.place)}")
+        at = "" if clip.place is None else f" at {where(clip.place)}"
+        yield Moment(None, _clipped(clip) + at)
 
 
 def _clipped(clip: Clip) -> str:

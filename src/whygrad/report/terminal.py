@@ -29,7 +29,7 @@ from whygrad.model import Finding, Place, RunInfo, Severity
 from whygrad.report import names
 from whygrad.report.verdict import headline
 from whygrad.report.view import RunView, parameter_names
-from whygrad.report.writing import clipped, number, paint, plural, printable, short_path, wrapped
+from whygrad.report.writing import clipped, number, paint, plural, printable, short_path, spot, where, wrapped
 
 _MAX_GROUPS = 6  # tensor patterns shown per finding
 _MAX_NUMBERS = 6  # evidence numbers shown per finding
@@ -107,12 +107,7 @@ def _labelled(label: str, text: str, width: int) -> list[str]:
 
 
 def _arrow(place: Place, *, color: bool) -> str:
-    function = f" in {printable(place.function)}" if place.function else ""
-    return f"  {paint('-->', 'place', color=color)} {_spot(place)}{function}"
-
-
-def _spot(place: Place) -> str:
-    return f"{short_path(place.file)}:{place.line}"
+    return f"  {paint('-->', 'place', color=color)} {where(place)}"
 
 
 def _excerpt(place: Place, *, color: bool, width: int) -> Iterator[str]:
@@ -151,7 +146,7 @@ def _numbers(finding: Finding) -> str:
 
 def _also(places: tuple[Place, ...]) -> str:
     more = [f"and {len(places) - _MAX_ALSO} more"] if len(places) > _MAX_ALSO else []
-    return ", ".join([*map(_spot, places[:_MAX_ALSO]), *more])
+    return ", ".join([*map(spot, places[:_MAX_ALSO]), *more])
 
 
 def _consequences(explained: Iterable[Finding], known: frozenset[str]) -> str:

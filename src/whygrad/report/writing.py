@@ -10,6 +10,8 @@ import math
 import os
 import textwrap
 
+from whygrad.model import Place
+
 _STYLES = {
     "error": "1;31",
     "warning": "1;33",
@@ -50,6 +52,16 @@ def number(value: object) -> str:
     if value.is_integer() and abs(value) < 1e6:
         return str(int(value))
     return f"{value:.3g}"
+
+
+def spot(place: Place) -> str:
+    """Return "train.py:41"."""
+    return f"{short_path(place.file)}:{place.line}"
+
+
+def where(place: Place) -> str:
+    """Return "train.py:41 in forward"."""
+    return f"{spot(place)} in {printable(place.function)}" if place.function else spot(place)
 
 
 def scientific(value: float | None, digits: int = 1) -> str:
