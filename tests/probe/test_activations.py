@@ -60,7 +60,7 @@ def test_many_looks_are_thinned_out(tmp_path):
     (found,) = evidence.activations
     assert 64 <= len(found.steps) <= 193
     assert len(found.steps) == len(found.flat) == len(found.slopes)
-    assert found.steps[-1] >= 296
+    assert found.steps[-1] >= 280  # later steps are looked at now and then
 
 
 def test_the_gradient_at_the_first_time_step_is_told_from_that_at_the_last(tmp_path):

@@ -1,9 +1,11 @@
 """Which steps are recorded: dense at the start, then as often as the budget allows.
 
-The promise is that the probe's own time stays within a share of the run's once the run is longer than five minutes.
-What the share of five minutes comes to may be spent at once, on the first steps, where most faults show. What the probe
-does at every step, recorded or not, comes first: where that alone is over the budget, as with models so small that a
-step takes less than a millisecond, a quarter of the share still goes to recorded steps.
+The promise is that the probe's own time stays within a share of the run's once the run is longer than a minute. What
+the share of a minute comes to may be spent at once, on the first steps, where most faults show; and where a few dozen
+steps take more than that, as when each of thousands of calls is traced, that of five minutes.
+
+What the probe does at every step, recorded or not, comes first: where that alone is over the budget, as with models so
+small that a step takes less than a millisecond, a quarter of the share still goes to recorded steps.
 """
 
 from __future__ import annotations
@@ -17,7 +19,9 @@ _clock = time.perf_counter  # bound here: programs mock `time`
 _processor_clock = time.thread_time
 
 DENSE_STEPS = 100  # most faults show within a hundred steps
-ADVANCE_S = 300.0  # of the run's time, whose share may be spent at the start
+FEWEST_STEPS = 30  # that are recorded at the start though they are dear
+ADVANCE_S = 60.0  # of the run's time, whose share may be spent at the start
+LONG_ADVANCE_S = 300.0  # likewise, for the fewest steps
 ALWAYS = 0.25  # of the share: for recorded steps, whatever the rest costs
 _SLOWEST = 0.125  # of our own pace, that a busy machine is made up for
 _REMEMBERED = 5  # costs of recorded steps
@@ -87,8 +91,10 @@ class Budget:
 
     def is_over(self, elapsed_s: float, pace: float = 1.0) -> bool:
         """Return whether more was spent than the run so far, and the advance, allow."""
-        allowed = self.overhead * max(ADVANCE_S / max(pace, _SLOWEST), elapsed_s)
-        return self.every is None and self._own_s > allowed
+        return self.every is None and self._own_s > self._allowed(ADVANCE_S, elapsed_s, max(pace, _SLOWEST))
+
+    def _allowed(self, advance_s: float, elapsed_s: float, pace: float) -> float:
+        return self.overhead * max(advance_s / pace, elapsed_s)
 
     def _decides(self, steps_done: int, optimizers: int, elapsed_s: float, pace: float) -> bool:
         if self.every is None and self._is_dense(steps_done, elapsed_s, pace):
@@ -106,7 +112,8 @@ class Budget:
     def _is_dense(self, steps_done: int, elapsed_s: float, pace: float) -> bool:
         if self._sparse_since_s is not None:
             return False
-        allowed = self.overhead * max(ADVANCE_S / pace, elapsed_s)
+        advance_s = LONG_ADVANCE_S if steps_done < FEWEST_STEPS else ADVANCE_S
+        allowed = self._allowed(advance_s, elapsed_s, pace)
         if steps_done < DENSE_STEPS and self._own_s + self._cost() <= allowed:
             return True
         self._sparse_since_s = elapsed_s

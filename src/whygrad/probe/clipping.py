@@ -113,14 +113,14 @@ def patch_clipping(session: Session, patches: Patches) -> None:
     frames, so there must be none of ours between the two.
     """
     value = _observed(session, "value", "clip_value")
-    patches.observe(clip_grad, "clip_grad_value_", *value)
+    patches.observe(clip_grad, "clip_grad_value_", *value, session.calm.passes)
     patches.replace(torch.nn.utils, "clip_grad_value_", clip_grad.clip_grad_value_)
     norm = _observed(session, "norm", "max_norm")
     if hasattr(clip_grad, _WITH_NORM):
-        patches.observe(clip_grad, _WITH_NORM, *norm)
+        patches.observe(clip_grad, _WITH_NORM, *norm, session.calm.passes)
         patches.replace(torch.nn.utils, "clip_grads_with_norm_", getattr(clip_grad, _WITH_NORM))
     else:
-        patches.observe(clip_grad, "clip_grad_norm_", *norm)
+        patches.observe(clip_grad, "clip_grad_norm_", *norm, session.calm.passes)
         patches.replace(torch.nn.utils, "clip_grad_norm_", clip_grad.clip_grad_norm_)
     session.tracer.listen("clipping", _by_hand(session))
 

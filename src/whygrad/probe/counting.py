@@ -31,7 +31,6 @@ class _Course:
     waiting: int = 0  # steps that are not in the parameters' counts yet
     first: int = 0  # of them
     last: int = 0
-    is_versioned: bool = True  # the versions of the last step are known
 
     def fits(self, table: ParameterTable, held: Sequence[torch.Tensor]) -> list[torch.Tensor] | None:
         """Return the tensors of `held` and `others`; None if these are no longer the ones to count."""
@@ -106,10 +105,6 @@ class Counts:
             self._courses[optimizer] = self._begin(held)
         course = self._courses[optimizer]
         tensors = known or [tensor for entry in course.entries() if (tensor := entry.ref()) is not None]
-        if not course.is_versioned:
-            course.is_versioned = True
-            for entry in course.entries():
-                entry.version = None
         learning = list(map(_requires_grad, tensors))
         missing = [tensor.grad is None for tensor in tensors]
         _compare_versions(course.entries(), tensors)
@@ -123,14 +118,15 @@ class Counts:
         course.last = step
         return lost if same else course.settle() or lost
 
-    def pass_over(self, optimizer: int, step: int) -> None:
-        """Count a step as one in which all was as in the step before."""
+    def pass_over(self, optimizer: int, step: int, steps: int) -> None:
+        """Count `steps` steps, the first of them number `step`, as ones in which all was as in the step before."""
         course = self._courses.get(optimizer)
-        if course is not None:
+        if course is not None and steps:
             course.first = course.first if course.waiting else step
-            course.waiting += 1
-            course.last = step
-            course.is_versioned = False
+            course.waiting += steps
+            course.last = step + steps - 1
+            for entry in course.entries():
+                entry.version = None  # what the last of them left was not looked at
 
     def note_step(self, optimizer: int, held: Sequence[torch.Tensor]) -> None:
         """Take note of the versions that a step left."""

@@ -42,6 +42,13 @@ class EventLog:
         elif len(self._seen) < MAX_EVENTS:
             self._seen[kind, subject, site] = _Seen(step, step, 1, detail)
 
+    def repeat(self, kind: str, step: int, site: Site | None, times: int) -> None:
+        """Count more of an event without subject that was noted before; `step` is that of the last."""
+        entry = self._seen.get((kind, "", site))
+        if entry is not None and times:
+            entry.last = step
+            entry.count += times
+
     def facts(self) -> Iterator[Event]:
         """Yield the events, first occurrence first; what two calls on one line did is one event."""
         found: dict[tuple[str, str, Place | None], Event] = {}

@@ -1,7 +1,11 @@
-"""The norms of an optimizer's gradients as a backward pass leaves them, before anybody changes them."""
+"""The gradients of an optimizer as a backward pass leaves them, before anybody changes them."""
+
+# S = statistics, T = tensors
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -9,39 +13,36 @@ import torch
 from whygrad.model import STATISTICS
 from whygrad.probe.optimizers import held_tensors
 from whygrad.probe.parameters import ParameterTable
-from whygrad.stats.kernel import is_supported
+from whygrad.stats.kernel import is_supported, many_statistics
 
-_COUNT, _SQUARES = STATISTICS.index("count"), STATISTICS.index("sum_squares")
-_ZEROS, _INFS = STATISTICS.index("zeros"), STATISTICS.index("infs")
+_SQUARES = STATISTICS.index("sum_squares")
+_NONFINITE = [STATISTICS.index("nans"), STATISTICS.index("infs")]
+_POWERS = {"sum": 1, "sum_squares": 2, "sum_abs": 1, "max_abs": 1}  # of a factor of all elements; 0 for the others
+
+_ROUNDING = 1e-6  # of an unscaled gradient
 
 
 @dataclass(frozen=True, slots=True)
 class Norms:
-    """Norms of some gradients, [T]."""
+    """What some gradients were."""
 
-    ids: list[int]  # of the parameters
-    counts: list[int]  # elements
-    values: torch.Tensor  # float64, on the CPU
+    ids: list[int]  # of the parameters, [T]
+    matrix: torch.Tensor  # statistics, float64 [T, S], on the CPU
 
     @property
     def total(self) -> float:
-        """Return the norm over all of them."""
-        return float(torch.linalg.vector_norm(self.values))
+        """Return the norm over all of them, which is Inf where one of them is not finite."""
+        if self.matrix[:, _NONFINITE].any():
+            return math.inf
+        return math.sqrt(float(self.matrix[:, _SQUARES].sum()))
 
-    def matrix(self) -> torch.Tensor:
-        """Return them as statistics, float64 [T, S], of which the counts, the squares and whole zeros are known."""
-        matrix = torch.zeros(len(self.ids), len(STATISTICS), dtype=torch.float64, device="cpu")
-        counts = torch.tensor(self.counts, dtype=torch.float64, device="cpu")
-        finite = self.values.isfinite()
-        matrix[:, _COUNT] = counts
-        matrix[:, _SQUARES] = self.values.square().where(finite, 0.0)
-        matrix[:, _ZEROS] = counts.where(self.values == 0, 0.0)
-        matrix[:, _INFS] = (~finite).double()
-        return matrix
+    def is_same_as(self, ids: Sequence[int], matrix: torch.Tensor) -> bool:
+        """Return whether other gradients have the same statistics, but for rounding."""
+        return self.ids == list(ids) and torch.allclose(self.matrix, matrix, rtol=_ROUNDING, atol=0.0)
 
 
 def gradient_norms(optimizer: torch.optim.Optimizer, parameters: ParameterTable, scale: float) -> Norms | None:
-    """Return the norms of an optimizer's gradients, divided by a loss scale; None where they are elsewhere, or none."""
+    """Measure an optimizer's gradients, divided by a loss scale; return None where they are elsewhere, or none."""
     ids: list[int] = []
     gradients: list[torch.Tensor] = []
     for tensor in held_tensors(optimizer):
@@ -54,5 +55,8 @@ def gradient_norms(optimizer: torch.optim.Optimizer, parameters: ParameterTable,
         gradients.append(gradient)
     if not gradients:
         return None
-    norms = torch.stack(torch._foreach_norm(gradients, 2, dtype=torch.float64))
-    return Norms(ids, [gradient.numel() for gradient in gradients], norms / scale)
+    matrix = many_statistics(gradients)
+    if scale != 1.0:
+        factors = [scale ** _POWERS.get(name, 0) for name in STATISTICS]
+        matrix /= torch.tensor(factors, dtype=torch.float64, device="cpu")
+    return Norms(ids, matrix)

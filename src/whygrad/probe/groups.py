@@ -36,15 +36,15 @@ class TrackedGroup:
     settings: dict[str, Any] = field(default_factory=dict)
     members: tuple[int, ...] = ()
 
-    def note_rate(self, rate: float) -> None:
-        """Count a step at a rate."""
+    def note_rate(self, rate: float, steps: int = 1) -> None:
+        """Count steps at a rate."""
         if not self.steps:
             self.first = self.lowest = self.highest = rate
         self.rises += rate > self.last
         self.last = rate
         self.lowest, self.highest = min(self.lowest, rate), max(self.highest, rate)
-        self.steps += 1
-        self.zero_steps += rate == 0
+        self.steps += steps
+        self.zero_steps += steps * (rate == 0)
 
 
 @dataclass(slots=True)
@@ -64,14 +64,14 @@ class GroupTable:
                 group.members = tuple(key for key in known if key is not None)
                 group.settings = _settings(optimizer, given)
 
-    def note_step(self, optimizer: torch.optim.Optimizer, tracked: TrackedOptimizer) -> None:
-        """Count the rates of a step that was made."""
+    def note_step(self, optimizer: torch.optim.Optimizer | None, tracked: TrackedOptimizer, steps: int = 1) -> None:
+        """Count the rates of a step that was made, or of several; the optimizer may be gone by now."""
         for position, rate in enumerate(tracked.last_learning_rates):
-            group = self._all.get((tracked.id, position)) or self._group(
-                tracked, position, optimizer.param_groups[position]
-            )
+            group = self._all.get((tracked.id, position))
+            if group is None and optimizer is not None:
+                group = self._group(tracked, position, optimizer.param_groups[position])
             if group is not None:
-                group.note_rate(rate)
+                group.note_rate(rate, steps)
 
     def facts(self, optimizers: Iterable[TrackedOptimizer]) -> Iterator[Group]:
         """Yield what the run file stores."""

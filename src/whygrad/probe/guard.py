@@ -70,10 +70,12 @@ class Guard:
     def look(self, part: str, function: Callable[..., _R], *args: Any) -> _R | None:
         """Call a function that only looks at tensors: as `run` does, at a fraction of its cost.
 
-        It is skipped within the probe's own code. Neither grad mode nor the user's dispatch modes are set aside.
+        It is skipped within the probe's own code. Grad mode is left as it is.
         """
         if part in self.failures or self.inside:
             return None
+        if _dispatch_modes():
+            return self.run(part, function, *args)
         began = _clock()
         try:
             with _NoTorchFunction():

@@ -97,10 +97,10 @@ def _patch_autograd(session: Session, patches: Patches) -> None:
 
     def after(args: tuple[Any, ...], kwargs: dict[str, Any], _result: Any) -> None:
         session.outputs.passes.end()
-        training = session.training
-        training.after_backward(training.calm_site or _here(session), roots_of(args, kwargs))
+        session.training.after_backward(_here(session), roots_of(args, kwargs))
 
-    patches.observe(torch.autograd, "backward", wrap("backward", before), wrap("backward", after))
+    calm = session.calm
+    patches.observe(torch.autograd, "backward", wrap("backward", before), wrap("backward", after), calm.passes_backward)
 
     def is_parameter(tensor: torch.Tensor) -> bool:
         return isinstance(tensor, nn.Parameter) or session.parameters.get(tensor) is not None
@@ -119,7 +119,9 @@ def _patch_autograd(session: Session, patches: Patches) -> None:
             session.replicas.note_grad(_tensors(asked) or (), _here(session))
         session.journal.note_pass(roots_of(args, kwargs), _here(session), training.steps, walk=session.tracer.active)
 
-    patches.observe(torch.autograd, "grad", wrap("backward", before_grad), wrap("backward", count_grad_call))
+    patches.observe(
+        torch.autograd, "grad", wrap("backward", before_grad), wrap("backward", count_grad_call), calm.passes
+    )
 
 
 def _tensors(given: Any) -> tuple[torch.Tensor, ...] | None:
@@ -251,7 +253,7 @@ def _patch_compile(session: Session, patches: Patches) -> None:
 
 
 def _global_hooks(session: Session) -> list[Any]:
-    wrap = session.guard.wrap
+    wrap, calm = session.guard.wrap, session.calm
 
     def pre_step(optimizer: Any, args: Any, kwargs: Any) -> Arguments | None:
         has_closure = closure_of(args, kwargs) is not None
@@ -263,8 +265,16 @@ def _global_hooks(session: Session) -> list[Any]:
 
     def post_step(optimizer: Any, args: Any, kwargs: Any) -> None:
         has_closure = closure_of(args, kwargs) is not None
-        calm = session.training.calm
-        session.training.after_step(optimizer, has_closure, None if calm else _here(session, skip=optimizer))
+        session.training.after_step(optimizer, has_closure, _here(session, skip=optimizer))
+
+    before, after = wrap("steps", pre_step), wrap("steps", post_step)
+
+    def step_begins(optimizer: Any, args: Any, kwargs: Any) -> Arguments | None:
+        return None if calm.passes_step(optimizer, args, kwargs) else before(optimizer, args, kwargs)
+
+    def step_is_done(optimizer: Any, args: Any, kwargs: Any) -> None:
+        if not calm.stepped():
+            after(optimizer, args, kwargs)
 
     def parameter_registered(module: nn.Module, name: str, parameter: Any) -> None:
         if parameter is not None:
@@ -279,8 +289,8 @@ def _global_hooks(session: Session) -> list[Any]:
             session.registry.note(child)
 
     return [
-        register_optimizer_step_pre_hook(wrap("steps", pre_step)),  # None, or other arguments
-        register_optimizer_step_post_hook(_silent(wrap("steps", post_step))),
+        register_optimizer_step_pre_hook(step_begins),  # None, or other arguments
+        register_optimizer_step_post_hook(step_is_done),
         module_hooks.register_module_parameter_registration_hook(_silent(wrap("modules", parameter_registered))),
         module_hooks.register_module_module_registration_hook(_silent(wrap("modules", module_registered))),
     ]

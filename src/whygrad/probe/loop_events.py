@@ -45,7 +45,7 @@ def after_backward(session: Session, site: Site | None, root: torch.Tensor | Non
         return
     for tracked in session.optimizers.alive():
         optimizer = tracked.ref()
-        if tracked.id in reached and optimizer is not None:
+        if tracked.id in reached and optimizer is not None and (tracked.is_changed or session.training.closely):
             tracked.backward_norms = gradient_norms(optimizer, session.parameters, scale or 1.0)
 
 

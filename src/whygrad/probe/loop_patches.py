@@ -28,14 +28,11 @@ def patch_clears(session: Session, patches: Patches) -> None:
     wrap = session.guard.wrap
 
     def look(_args: Any, _kwargs: Any) -> None:
-        if not session.training.calm:
-            session.loop.look()
+        session.loop.look()
 
     def cleared_by_optimizer(args: tuple[Any, ...], _kwargs: Any, _result: Any) -> None:
         tracked = session.optimizers.get(args[0])
         tracked.zero_grads += 1
-        if session.training.calm:
-            return
         session.loop.after_clear(tracked, session.user.capture(1, skip_methods_of=args[0]))
 
     def cleared_by_module(args: tuple[Any, ...], _kwargs: Any, _result: Any) -> None:
@@ -45,8 +42,10 @@ def patch_clears(session: Session, patches: Patches) -> None:
         if operation.effect is Effect.GET_GRAD and call.result is not None and not _is_read_by_torch():
             session.loop.note_read(call.args[0])
 
-    patches.observe(torch.optim.Optimizer, "zero_grad", wrap("loop", look), wrap("loop", cleared_by_optimizer))
-    patches.observe(nn.Module, "zero_grad", wrap("loop", look), wrap("loop", cleared_by_module))
+    before, calm = wrap("loop", look), session.calm
+    after = wrap("loop", cleared_by_optimizer)
+    patches.observe(torch.optim.Optimizer, "zero_grad", before, after, calm.passes_clear)
+    patches.observe(nn.Module, "zero_grad", before, wrap("loop", cleared_by_module), calm.passes)
     session.tracer.listen("loop", listen)
 
 
@@ -84,6 +83,8 @@ def patch_schedulers(session: Session, patches: Patches) -> None:
         if is_outermost(args[0]) and (optimizer := _optimizer_of(args[0])) is not None:
             tracked = session.optimizers.get(optimizer)
             tracked.scheduler_steps += 1
+            if session.calm.left:
+                return
             tracked.scheduler_stepped = session.user.capture(1, skip_methods_of=args[0])
             session.loop.scheduled(tracked, tracked.scheduler_stepped)
 

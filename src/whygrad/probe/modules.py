@@ -32,6 +32,7 @@ class SeenModule:
     ref: weakref.ref[nn.Module]
     made_at: Site | None = None
     label: str = ""  # variable or attribute that held it when it was called as a root
+    searches: int = 0  # for that name
     eval_at: Site | None = None  # line of the last eval() call on it
 
 
@@ -66,7 +67,8 @@ class ModuleRegistry:
     def note_call(self, module: nn.Module) -> None:
         """Remember a module that the program calls directly, with the name of the variable that holds it."""
         entry = self.note(module)
-        if not entry.label:
+        if not entry.label and entry.searches < MAX_SEARCHES:
+            entry.searches += 1
             entry.label = holder_name(module, self.user) or ""
 
     def name_from(self, trace: TracebackType | None) -> None:

@@ -35,9 +35,11 @@ class TrackedOptimizer:
     steps: int = 0
     backwards: int = 0  # since its last step
     backward_norms: Norms | None = None  # of its gradients after the last of them, where it is recorded
+    is_changed: bool = True  # the gradients of its steps were not what backward had left, when that was last looked at
     zero_grads: int = 0
     skipped: int = 0
     parameters: int = 0
+    is_plain: bool = True  # its last step had no closure, and no other step of it inside
     is_read: bool = False  # gradients and weights of the step that runs
     depth: int = 0  # a step() that calls super().step() runs the hooks twice; only the outer one is a step
     learning_rates: tuple[float, ...] = ()

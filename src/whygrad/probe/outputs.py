@@ -13,7 +13,7 @@ import dataclasses
 import threading
 import weakref
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -25,11 +25,12 @@ from whygrad.probe.modes import has_modes, is_fresh
 from whygrad.probe.modules import ModuleRegistry, NamedModule
 from whygrad.probe.pass_kinds import PassKinds
 from whygrad.probe.patches import drop_own_frame
-from whygrad.probe.recurrence import Recurrence, Row
 from whygrad.probe.source import Site, place_or_none
 from whygrad.probe.tracebacks import clean_traceback
 from whygrad.probe.variation import deviations
-from whygrad.stats.kernel import is_supported, tensor_statistics
+from whygrad.probe.window import Window
+from whygrad.stats.kernel import is_supported
+from whygrad.stats.rows import Rows
 
 _DEPTH = 4  # structures in structures
 _ITEMS = 1024  # of one structure
@@ -69,23 +70,6 @@ class TrackedOutput:
     view_written: bool = False
 
 
-@dataclass(slots=True)
-class Window:
-    """What was seen since the last step."""
-
-    rows: dict[Role, list[Row]] = field(default_factory=lambda: {Role.OUTPUT: [], Role.OUTPUT_GRADIENT: []})
-    measured: dict[int, tuple[weakref.ref[torch.Tensor], int]] = field(default_factory=dict)
-    views: dict[int, int] = field(default_factory=dict)  # output id -> gradients it waits for, of views
-    called: set[int] = field(default_factory=set)
-    again: Recurrence = field(default_factory=Recurrence)
-    roots: dict[int, bool] = field(default_factory=dict)  # mode of the root models called since the last backward pass
-    taught: dict[int, bool] = field(default_factory=dict)  # and of those called before it
-
-    def is_used(self) -> bool:
-        """Return whether a module was called in it."""
-        return bool(self.called or self.measured or self.roots)
-
-
 class OutputRecorder:
     """Watches module calls while switched on."""
 
@@ -97,6 +81,7 @@ class OutputRecorder:
         self.on_output: Callable[[int, nn.Module, torch.Tensor], None] | None = None  # id, who made it, the tensor
         self.on_enter: Callable[[nn.Module], None] | None = None  # called with each module that is entered
         self.on_evaluation: Callable[[nn.Module], None] = lambda _module: None  # called where grad is off; likewise
+        self.closely = True  # what is returned is looked at beyond its statistics
         self._registry = registry
         self._guard = guard
         self._count = 0
@@ -125,7 +110,7 @@ class OutputRecorder:
         record = self._guard.wrap("outputs", self._record)
         evaluate = self._guard.wrap("copies", self._evaluated)
         arguments = None if self.on_arguments is None else self._guard.wrap("feeds", self.on_arguments)
-        local = self._local
+        local, recorder = self._local, self
 
         def _call_impl(self: nn.Module, *args: Any, **kwargs: Any) -> Any:
             if torch.compiler.is_compiling() or torch._C._get_tracing_state():
@@ -133,13 +118,13 @@ class OutputRecorder:
             learning = torch.is_grad_enabled() and torch._C._functorch.peek_interpreter_stack() is None
             if learning:
                 enter(self)
-                if arguments is not None:
+                if arguments is not None and recorder.closely:
                     arguments(self, args, kwargs)
             elif not getattr(local, "depth", 0):
                 evaluate(self)
             local.depth = getattr(local, "depth", 0) + 1
             try:
-                result = run(original, self, args, kwargs)
+                result = run(original, self, args, kwargs) if recorder.closely else original(self, *args, **kwargs)
             except BaseException as error:
                 drop_own_frame(error)
                 clean_traceback(error)
@@ -214,7 +199,7 @@ class OutputRecorder:
             return
         self._window.called.add(entry.id)
         for path, tensor in tensors_in(result):
-            if tensor.is_floating_point() and is_supported(tensor):
+            if tensor.is_floating_point():
                 self._measure(entry, path, tensor)
 
     def _measure(self, module: TrackedModule, path: str, tensor: torch.Tensor) -> None:
@@ -223,17 +208,17 @@ class OutputRecorder:
         if known is not None and known[0]() is tensor and known[1] == version_of(tensor):
             return  # a container returns what its last child returned
         window.measured[id(tensor)] = (weakref.ref(tensor), version_of(tensor))
-        output = self._output(module, path, tensor)
+        output = self._outputs.get((module.id, path))
+        if output is None:
+            if not is_supported(tensor):
+                return
+            output = self._new_output(module, path, tensor)
+        if window.outputs.add(output.id, tensor) is None:
+            return
         output.calls += 1
-        window.rows[Role.OUTPUT].append((output.id, tensor_statistics(tensor)))
-        varying = deviations(tensor) if self._windows < _VARIED or self._windows % _VARIED == 0 else None
-        if varying is not None:
-            window.rows.setdefault(Role.VARIATION, []).append((output.id, tensor_statistics(varying)))
         call = window.again.note_call(output.id)
-        if self.on_output is not None:
-            made_by = module.ref()
-            if made_by is not None:
-                self._guard.run("activations", self.on_output, output.id, made_by, tensor)
+        if self.closely:
+            self._look_closely(output.id, module, tensor)
         node = grad_fn_of(tensor)
         if node is None:
             output.without_grad += not tensor.requires_grad
@@ -248,13 +233,14 @@ class OutputRecorder:
         # The hook lives as long as the graph: it must hold no tensor.
         def measure(gradients: tuple[torch.Tensor | None, ...]) -> None:
             gradient = gradients[number]
-            if gradient is None or window is not self._window or self.passes.aside or not is_supported(gradient):
+            if gradient is None or window is not self._window or self.passes.aside:
+                return
+            row = window.gradients.add(output.id, gradient)
+            if row is None:
                 return
             output.gradient_calls += 1
             if output.id in window.views:
                 window.views[output.id] -= 1
-            row = tensor_statistics(gradient)
-            window.rows[Role.OUTPUT_GRADIENT].append((output.id, row))
             window.again.note_gradient(output.id, call, gradient, row)
 
         guarded = self._guard.wrap("outputs", measure)
@@ -264,24 +250,30 @@ class OutputRecorder:
 
         return hook
 
-    def _output(self, module: TrackedModule, path: str, tensor: torch.Tensor) -> TrackedOutput:
-        output = self._outputs.get((module.id, path))
-        if output is None:
-            number, self._outputs_count = self._outputs_count, self._outputs_count + 1
-            dtype = str(tensor.dtype).removeprefix("torch.")
-            output = TrackedOutput(number, module.id, path, number, tuple(tensor.shape), dtype)
-            self._outputs[module.id, path] = output
+    def _look_closely(self, output: int, module: TrackedModule, tensor: torch.Tensor) -> None:
+        varying = deviations(tensor) if self._windows < _VARIED or self._windows % _VARIED == 0 else None
+        if varying is not None:
+            self._window.variations.add(output, varying)
+        made_by = module.ref()
+        if self.on_output is not None and made_by is not None:
+            self._guard.run("activations", self.on_output, output, made_by, tensor)
+
+    def _new_output(self, module: TrackedModule, path: str, tensor: torch.Tensor) -> TrackedOutput:
+        number, self._outputs_count = self._outputs_count, self._outputs_count + 1
+        dtype = str(tensor.dtype).removeprefix("torch.")
+        output = TrackedOutput(number, module.id, path, number, tuple(tensor.shape), dtype)
+        self._outputs[module.id, path] = output
         return output
 
     def release(self, tensor: torch.Tensor) -> None:
         """Drop the weak reference to a tensor: `torch.utils.swap_tensors` refuses tensors that have one."""
         self._window.measured.pop(id(tensor), None)
 
-    def close_window(self) -> dict[Role, list[Row]]:
+    def close_window(self) -> dict[Role, Rows]:
         """End the current step's window and return what was measured in it."""
         if not self._window.is_used():
             return {}
-        window, self._window = self._window, Window()
+        window, self._window = self._window, Window(len(self._window.outputs))
         self._windows += 1
         for number, training in window.taught.items():
             self._all_modules[number].taught += 1
@@ -289,9 +281,7 @@ class OutputRecorder:
         if window.views:
             for output in self._outputs.values():
                 output.view_written |= window.views.get(output.id, 0) > 0
-        for role, row in window.again.rows():
-            window.rows.setdefault(role, []).append(row)
-        return window.rows
+        return window.rows()
 
     def name(self, tree: list[NamedModule]) -> None:
         """Take the qualified names of the called modules from the tree of all models."""

@@ -128,7 +128,7 @@ class Tracked:
             copied_step=self.copied_step,
             evaluations=self.evaluations,
             rows=self.shape[0] if len(self.shape) > 1 else 0,
-            silent_rows=0 if alive is None else int((~alive).sum()),
+            silent_rows=int((~alive).sum()) if alive is not None and alive.is_cpu else 0,
             loaded=self.loaded,
             path=self.path,
             ends_at=self.ends_at,
@@ -191,6 +191,12 @@ class ParameterTable:
         self._by_id = {id(tensor): entry for entry in self._alive if (tensor := entry.ref()) is not None}
         if len(self._all) - len(self._alive) > MAX_RETIRED:
             self._all = list(self._alive)
+
+    def fetch_rows(self) -> None:
+        """Bring what accelerators know of rows to the host: at the end of a run, when it may wait for them."""
+        for entry in self._all:
+            if entry.rows_alive is not None:
+                entry.rows_alive = entry.rows_alive.cpu()
 
     def birth(self, tensor: torch.Tensor) -> Birth:
         """Return the notes on a tensor that is no parameter of the table yet."""

@@ -20,23 +20,27 @@ _PROBE = os.path.dirname(__file__)
 
 Before = Callable[[tuple[Any, ...], dict[str, Any]], None]
 After = Callable[[tuple[Any, ...], dict[str, Any], Any], None]
+Skip = Callable[[tuple[Any, ...], dict[str, Any]], bool]
 
 
 def _nothing(*_: object) -> None:
     return None
 
 
-def observed(original: Callable[..., Any], before: Before = _nothing, after: After = _nothing) -> Callable[..., Any]:
+def observed(
+    original: Callable[..., Any], before: Before = _nothing, after: After = _nothing, skip: Skip | None = None
+) -> Callable[..., Any]:
     """Return `original` with `before(args, kwargs)` and `after(args, kwargs, result)` around each call.
 
-    Neither callback may raise. While torch.compile traces the call, both stay out of the way.
+    Where `skip(args, kwargs)` is true, both are left out. No callback may raise. While torch.compile traces the call,
+    all stay out of the way.
     """
 
     @functools.wraps(original)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         if torch.compiler.is_compiling():
             return original(*args, **kwargs)
-        again = _is_called_by_a_mode(sys._getframe(1))
+        again = (skip is not None and skip(args, kwargs)) or _is_called_by_a_mode(sys._getframe(1))
         if not again:
             before(args, kwargs)
         try:
@@ -81,9 +85,11 @@ class Patches:
         setattr(owner, name, new)
         self._saved.append((owner, name, before, owner.__dict__[name]))
 
-    def observe(self, owner: Any, name: str, before: Before = _nothing, after: After = _nothing) -> None:
+    def observe(
+        self, owner: Any, name: str, before: Before = _nothing, after: After = _nothing, skip: Skip | None = None
+    ) -> None:
         """Wrap the function `owner.name` with callbacks (see `observed`)."""
-        self.replace(owner, name, observed(getattr(owner, name), before, after))
+        self.replace(owner, name, observed(getattr(owner, name), before, after, skip))
 
     def undo(self) -> None:
         """Put everything back, except what somebody else has replaced since: their wrapper still calls ours."""

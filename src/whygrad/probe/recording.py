@@ -1,22 +1,26 @@
 """One recorded step: statistics of gradients, weights, updates and outputs, on their way to the run file."""
 
+# S = statistics, T = tensors
+
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from array import array
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import torch
 
-from whygrad.model import STATISTICS, Role
+from whygrad.model import Role
+from whygrad.probe.backlog import Backlog
 from whygrad.probe.gradient_norm import Norms
 from whygrad.probe.optimizers import TrackedOptimizer
 from whygrad.probe.parameters import Tracked
-from whygrad.probe.recurrence import Row
 from whygrad.runfile.writer import RunWriter
-from whygrad.stats.accumulator import RunningTotals, merge_rows
 from whygrad.stats.changes import Samples
-from whygrad.stats.kernel import measure, pack, pack_counts
+from whygrad.stats.kernel import measure
 from whygrad.stats.library import library
+from whygrad.stats.rows import Rows
 from whygrad.stats.silence import mark_rows
 
 Pairs = Sequence[tuple[Tracked, torch.Tensor]]
@@ -24,7 +28,14 @@ Pairs = Sequence[tuple[Tracked, torch.Tensor]]
 _GONE = torch.empty(0, device="cpu")
 _LARGE = 65_536  # elements
 _ROWS_EVERY = 4  # where there is no compiled kernel, large tensors are checked for silent rows at every fourth step
-_SUM_SQUARES = STATISTICS.index("sum_squares")
+
+
+class Written(NamedTuple):
+    """What could be measured of some tensors."""
+
+    pairs: Pairs
+    matrix: torch.Tensor  # float64 [T, S], a row for each of them
+    table: array[int] | None  # see `stats.kernel.Measured`
 
 
 @dataclass(slots=True)
@@ -41,66 +52,68 @@ class Recorder:
 
     writer: RunWriter
     refused: set[str]  # filled with what could not be measured
-    totals: RunningTotals = field(default_factory=RunningTotals)
-    norms: dict[Role, float] = field(default_factory=dict)  # of the last step stored in each role
+    backlog: Backlog
     _recorded: int = 0
     _before: Before | None = None
     _all_alive: set[int] = field(default_factory=set)  # parameters of which every row had a gradient
 
-    def gradients(self, step: int, entries: Sequence[Tracked]) -> None:
-        """Record gradients and weights of a step that is about to be made, and keep a sample of the weights."""
+    def gradients(self, step: int, entries: Sequence[Tracked], left: Norms | None = None) -> bool:
+        """Record gradients and weights of a step that is about to be made, and keep a sample of the weights.
+
+        Args:
+            step: Its number.
+            entries: The parameters.
+            left: The gradients as backward left them, where that was looked at: beside those of the step, they show
+                what came in between.
+
+        Returns:
+            Whether they are known to be the same.
+        """
         self._recorded += 1
-        self.norms.clear()
         pairs = [(entry, tensor) for entry in entries if (tensor := entry.ref()) is not None]
         with_gradient = [(entry, gradient) for entry, tensor in pairs if (gradient := tensor.grad) is not None]
-        for entry, gradient in self._write(step, Role.GRADIENT, with_gradient, histograms=True):
+        found = self._write(step, Role.GRADIENT, with_gradient, histograms=True)
+        for entry, gradient in found.pairs:
             self._note_rows(entry, gradient)
-        plain = self._write(step, Role.WEIGHT, pairs)
-        self._before = Before([entry for entry, _ in plain], Samples([tensor for _, tensor in plain]))
-
-    def backward_norms(self, step: int, norms: Norms | None) -> None:
-        """Record the gradients as backward left them: beside those of the step, they show what came in between."""
-        if norms is not None:
-            self._store(step, Role.BACKWARD, norms.ids, norms.matrix())
+        weights = self._write(step, Role.WEIGHT, pairs)
+        samples = Samples([tensor for _, tensor in weights.pairs], weights.table)
+        self._before = Before([entry for entry, _ in weights.pairs], samples)
+        if left is None:
+            return False
+        same = left.is_same_as([entry.id for entry, _ in found.pairs], found.matrix)
+        if not same:
+            self.backlog.add(step, Role.BACKWARD, left.ids, left.matrix)
+        return same
 
     def updates(self, step: int) -> None:
         """Record what the step changed, against the samples taken before it."""
         before, self._before = self._before, None
         if before is not None and before.entries:
             after = [_GONE if (tensor := entry.ref()) is None else tensor for entry in before.entries]
-            self._store(step, Role.UPDATE, [entry.id for entry in before.entries], before.samples.updates(after))
+            ids = [entry.id for entry in before.entries]
+            self.backlog.add(step, Role.UPDATE, ids, before.samples.updates(after))
 
-    def outputs(self, step: int, rows: dict[Role, list[Row]]) -> None:
+    def outputs(self, step: int, rows: Mapping[Role, Rows]) -> None:
         """Record what modules returned, and its gradients, since the last step."""
         for role, found in rows.items():
-            if found:
-                ids, matrix = [i for i, _ in found], torch.stack([r.cpu() for _, r in found])
-                if len(set(ids)) < len(ids):
-                    ids, matrix = merge_rows(ids, matrix)
-                self._store(step, role, ids, matrix)
+            self.backlog.add(step, role, found.ids, found.matrix())
 
     def drop_samples(self) -> None:
         """Forget the weights kept for a step that will not be finished."""
         self._before = None
 
-    def _write(self, step: int, role: Role, pairs: Pairs, *, histograms: bool = False) -> Pairs:
-        """Record tensors in one role, and return those that could be measured."""
+    def _write(self, step: int, role: Role, pairs: Pairs, *, histograms: bool = False) -> Written:
+        """Record tensors in one role."""
         found = measure([tensor for _, tensor in pairs], histograms=histograms)
-        self.refused.update(found.refused.values())
-        kept = [index for index in range(len(pairs)) if index not in found.refused] if found.refused else None
-        chosen = pairs if kept is None else [pairs[index] for index in kept]
-        if chosen:
-            ids = [entry.id for entry, _ in chosen]
-            self._store(step, role, ids, found.matrix if kept is None else found.matrix[kept])
-            if found.histograms is not None:
-                counts = found.histograms if kept is None else found.histograms[kept]
-                self.writer.add_histogram(step, role, ids, pack_counts(counts))
-        return chosen
-
-    def _store(self, step: int, role: Role, ids: Sequence[int], matrix: torch.Tensor) -> None:
-        self.totals.add(role, step, ids, matrix)
-        self.norms[role] = float(matrix[:, _SUM_SQUARES].sum()) ** 0.5
-        self.writer.add_matrix(step, role, ids, pack(matrix))
+        matrix, counts = found.matrix, found.histograms
+        if found.refused:
+            self.refused.update(found.refused.values())
+            kept = [index for index in range(len(pairs)) if index not in found.refused]
+            pairs = [pairs[index] for index in kept]
+            matrix, counts = matrix[kept], None if counts is None else counts[kept]
+        if pairs:
+            self.backlog.add(step, role, [entry.id for entry, _ in pairs], matrix, counts)
+        return Written(pairs, matrix, found.table)
 
     def _note_rows(self, entry: Tracked, gradient: torch.Tensor) -> None:
         if entry.id in self._all_alive or gradient.dim() < 2:

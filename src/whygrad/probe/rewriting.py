@@ -1,7 +1,7 @@
 """Values between steps: whether what a step left is what the next step of the same optimizer finds.
 
-Compared is a sample of each parameter, around every recorded step and around every `load_state_dict`. Events noted
-here:
+Compared is a sample of each parameter, around the recorded steps that are looked at closely and around every
+`load_state_dict`. Events noted here:
 
     weights_loaded      load_state_dict on parameters that an optimizer has stepped; the subject is their model
     own_weights_loaded  likewise, with the very tensors that were to be restored: a state_dict() without clones
@@ -67,15 +67,15 @@ class Rewriting:
 
     # -- around steps -----------------------------------------------------------------------------------------------
 
-    def before_step(self, optimizer: torch.optim.Optimizer, tracked: TrackedOptimizer, *, recording: bool) -> None:
+    def before_step(self, optimizer: torch.optim.Optimizer, tracked: TrackedOptimizer, *, closely: bool) -> None:
         """Compare with what the last step of the optimizer left, and sample what this one begins with."""
         waiting = self._waiting.pop(tracked.id, None)
-        if waiting is None and not recording:
+        if waiting is None and not closely:
             return
         now = _sample(self._entries(held_tensors(optimizer)))
         if waiting is not None:
             self._compare(*waiting, now)
-        if recording:
+        if closely:
             for entry, value in zip(now.entries, now.values, strict=True):
                 self._note_start(entry, value)
             self._before[tracked.id] = now
@@ -88,7 +88,7 @@ class Rewriting:
             entry.unmoved = float((value == start).count_nonzero()) / len(value)
 
     def after_step(self, tracked: TrackedOptimizer) -> None:
-        """Sample what a recorded step left."""
+        """Sample what a step left that was looked at closely."""
         before = self._before.pop(tracked.id, None)
         if before is not None:
             self._waiting[tracked.id] = before, _sample(before.entries)

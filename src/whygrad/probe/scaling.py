@@ -34,6 +34,11 @@ class Scaling:
         while len(self._scaled) > _KEPT:
             del self._scaled[next(iter(self._scaled))]
 
+    @property
+    def is_used(self) -> bool:
+        """Return whether a GradScaler has scaled a loss."""
+        return bool(self._scaled)
+
     def of(self, loss: torch.Tensor | None) -> float | None:
         """Return the scale that a loss carries; None if it carries none.
 

@@ -18,8 +18,10 @@ import torch
 
 from whygrad.model import Raised
 from whygrad.probe.activations import ActivationRecorder
+from whygrad.probe.backlog import Backlog
 from whygrad.probe.budget import Budget
 from whygrad.probe.by_hand import ByHand
+from whygrad.probe.calm import Calm
 from whygrad.probe.clipping import Clipping
 from whygrad.probe.compiled_hooks import CompiledHooks, find_ignored_hooks
 from whygrad.probe.copies import Copies
@@ -59,7 +61,7 @@ from whygrad.probe.source import Site, UserCode
 from whygrad.probe.symmetry import SymmetryTable
 from whygrad.probe.training import Training
 from whygrad.probe.write_lines import find_writes
-from whygrad.runfile.writer import RunWriter
+from whygrad.runfile.writer import MAX_BYTES, RunWriter
 
 _clock = time.perf_counter
 
@@ -95,6 +97,7 @@ class SessionOptions:
     every: int | None = None  # record every N-th round of steps; None: within the budget
     trace_all: bool = False  # record and trace every step, whatever it costs
     overhead: float = 0.02  # share of the run's time
+    max_bytes: int = MAX_BYTES  # of the run file
     rank: int = 0
     world_size: int = 1
     file_name: str | None = None  # without suffix; None: "rank0", after its rank
@@ -143,6 +146,7 @@ class Session:
         )
         self.losses = LossWatch(self)
         self.nonfinite = NonfiniteWatch(self)
+        self.calm = Calm()
         self.training = Training(self, Budget(options.overhead, 1 if options.trace_all else options.every))
         self.outputs.on_forward = self.training.check_window
         self.outputs.on_arguments = self._note_arguments
@@ -195,7 +199,8 @@ class Session:
         from whygrad.probe.installation import install
 
         self.options.folder.mkdir(parents=True, exist_ok=True)
-        self.recorder = Recorder(RunWriter(self.path, run_info(self)), self.refused)
+        writer = RunWriter(self.path, run_info(self), max_bytes=self.options.max_bytes)
+        self.recorder = Recorder(writer, self.refused, Backlog(writer))
         self._undo = install(self)
         _active = self
         self.training.open_window()
@@ -232,6 +237,7 @@ class Session:
             return
         self._finished = True
         self.grad_mode = torch.is_grad_enabled()
+        self.calm.end()
         if self.tracer.active:
             self.guard.run("tracer", lambda: merge_paths(self, self.parameters.alive()))
         self._take_out()
@@ -316,6 +322,7 @@ class Session:
 
     def write(self) -> None:
         """Write all facts as they are now."""
+        self.calm.end()
         self.flushed = _clock() - self.began
         write_facts(self)
         cost = _clock() - self.began - self.flushed

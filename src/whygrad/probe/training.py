@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from whygrad.model import Role, Step
+from whygrad.model import Step
 from whygrad.probe import loop_events
 from whygrad.probe.budget import Budget, Pace
+from whygrad.probe.calm import Passed
+from whygrad.probe.closeness import Closeness
 from whygrad.probe.counting import Counts
 from whygrad.probe.events import place_as_dict
 from whygrad.probe.facts import merge_uses, resolve
@@ -38,7 +40,6 @@ RETRACED_STEPS = 2  # after a gradient has disappeared
 MAX_TRACED_STEPS = 24  # in all: a program that makes optimizers for ever must not be traced for ever
 MAX_WINDOW_S = 5.0  # of our own time between two steps: a program that never steps must not be watched for ever
 CALM_AFTER = 1000  # steps
-MAX_CALM_STEPS = 15  # in a row
 MAX_HOLDERS = 64  # optimizers of one parameter that are remembered: each round of training may make a new one
 SAMPLE = 1024  # elements of a parameter that are compared
 
@@ -53,7 +54,9 @@ class Training:
         self.backwards = 0
         self.grad_calls = 0
         self.recording = True
+        self.closely = True  # the step that goes on is not only recorded
         self.compiled = False
+        self._closeness = Closeness(always=session.options.trace_all)
         self._latecomers = Latecomers()
         self.counts = Counts(session.parameters)
         self._session = session
@@ -65,8 +68,7 @@ class Training:
         self._window_began_s = 0.0  # of our own time
         self._closed_in = 0  # the thread in which nothing is watched since the last step; 0: something is
         self._pace = Pace()
-        self.calm = False  # the step that goes on is only counted, not followed
-        self._calm_steps = 0  # in a row
+        session.calm.on_end = self._make_up
         self._site: Site | None = None  # of the last backward pass
 
     # -- windows: what is watched until the next step ---------------------------------------------------------------
@@ -80,11 +82,12 @@ class Training:
             return
         self._closed_in = thread
         self._session.watch_calls(watch_calls)
+        self._session.outputs.closely = self.closely or self._session.options.trace_all
         if watch_calls and self._wants_trace():
             self._session.tracer.switch_on()
         else:
             self._session.tracer.switch_off()
-        self._session.nonfinite.switch(on=watch_calls)
+        self._session.nonfinite.switch(on=watch_calls and self.closely)
 
     def _wants_trace(self) -> bool:
         if self._session.options.trace_all:
@@ -105,7 +108,7 @@ class Training:
         if self._session.options.trace_all:
             return
         if self.recording and self._session.guard.own_s - self._window_began_s > MAX_WINDOW_S:
-            self.recording = False
+            self.recording = self.closely = False
             self._session.outputs.close_window()
             self._session.note("long stretches without an optimizer step were not watched throughout")
             self.open_window()
@@ -121,8 +124,6 @@ class Training:
 
     def before_backward(self, roots: tuple[torch.Tensor, ...], inputs: tuple[torch.Tensor, ...] | None) -> None:
         """Look at the graph that a backward pass is about to run through."""
-        if self.calm and self._stays_calm(roots):
-            return
         self._session.tracer.note_backward(roots, inputs)
         self._session.outputs.note_backward()
         self._session.guard.run("loop", loop_events.before_backward, self._session)
@@ -135,7 +136,9 @@ class Training:
         self._session.nonfinite.before_backward(roots)
         if self.backwards == 0 or _is_power_of_two(self.backwards):
             self._note_moves()
-        if not self.recording:
+        if self._loss is not None:
+            self._closeness.note_loss(self._loss)
+        if not self.closely:
             return
         if not self._resolved:
             self._resolved = True
@@ -156,27 +159,6 @@ class Training:
             entry.walked += 1
         self._session.guard.run("loop", loop_events.note_graph, self._session, roots, inputs, leaves)
 
-    def _stays_calm(self, roots: tuple[torch.Tensor, ...]) -> bool:
-        """Take note of the loss and no more, unless it is NaN or Inf, or not to be told."""
-        root = roots[0] if len(roots) == 1 else None
-        loss = None if root is None else _value(root)
-        if root is not None and (root.device.type != "cpu" if loss is None else loss - loss == 0):
-            self._loss = loop_events.unscaled_loss(self._session, loss, root)
-            return True
-        self._wake()
-        return False
-
-    @property
-    def calm_site(self) -> Site | None:
-        """Return the line that backward was last called from, in a step that is only counted."""
-        return self._site if self.calm else None
-
-    def _wake(self) -> None:
-        """Follow the loop again."""
-        if self.calm:
-            self.calm = False
-            self._session.loop.resume()
-
     def _note_constant_loss(self, leaves: dict[int, torch.Tensor]) -> None:
         """Note where a loss that reaches no parameter was made: a stand-in that only looks like a loss."""
         for leaf in leaves.values():
@@ -184,13 +166,38 @@ class Training:
             if site is not None:
                 self._session.events.note("constant_loss", self.steps, site)
 
-    def _may_be_calm(self, elapsed: float) -> bool:
-        """Return whether the next step may be passed over: following every one is over the budget."""
-        if self.recording or self._calm_steps >= MAX_CALM_STEPS or self.steps < CALM_AFTER:
+    def _may_be_calm(self, tracked: TrackedOptimizer, elapsed: float) -> bool:
+        """Return whether the next steps may be passed over: following every one is over the budget."""
+        session = self._session
+        if self.recording or self.steps < CALM_AFTER or not tracked.is_plain or session.tracer.active:
             return False
-        if self._session.replicas or len(self._session.optimizers.alive()) != 1 or self._session.tracer.active:
+        if session.replicas or session.scaling.is_used or len(session.optimizers.alive()) != 1:
             return False
         return self._budget.is_over(elapsed, self._pace.value)
+
+    def _make_up(self, passed: Passed) -> None:
+        """Take note of steps that were only counted."""
+        self._session.guard.own_s += passed.own_s
+        self._session.guard.run("steps", self._add_passed, passed)
+
+    def _add_passed(self, passed: Passed) -> None:
+        session = self._session
+        tracked = session.optimizers.alive()[0]
+        first, self.steps = self.steps, self.steps + passed.steps
+        self.backwards += passed.backwards
+        tracked.steps += passed.steps
+        tracked.zero_grads += passed.clears
+        self.counts.pass_over(tracked.id, first, passed.steps)
+        session.events.repeat("backward", self.steps, self._site, passed.backwards)
+        session.loop.resume()
+        if passed.steps:
+            self._note_rates(tracked.ref(), tracked, passed.steps)
+            self._loss = passed.loss
+            tracked.backwards = passed.backwards // passed.steps
+            session.recorder.backlog.add_step(self._step_fact(tracked, self.steps - 1))
+        tracked.backwards = passed.backwards_since_step
+        if not passed.backwards_since_step:
+            self._prepare_next(None)
 
     def _note_moves(self) -> None:
         """Count the values that changed without a step: a write through `.data` leaves no other trace."""
@@ -223,9 +230,8 @@ class Training:
         self._site = site
         if self._session.replicas:
             self._session.guard.run("replicas", self._session.replicas.after_backward, site)
-        if not self.calm:
-            self._session.nonfinite.after_backward()
-            self._session.losses.after_backward(roots)
+        self._session.nonfinite.after_backward()
+        self._session.losses.after_backward(roots)
         self._session.journal.note_pass(roots, site, self.steps, walk=self._session.tracer.active)
         root = roots[0] if roots else None
         grad_fn = root.grad_fn.name() if root is not None and root.grad_fn is not None else ""
@@ -236,8 +242,7 @@ class Training:
             self._session.events.note("nonfinite_loss", self.steps, site, value=str(self._loss))
         for optimizer in self._session.optimizers.alive():
             optimizer.backwards += 1
-        if not self.calm:
-            self._session.guard.run("loop", loop_events.after_backward, self._session, site, root)
+        self._session.guard.run("loop", loop_events.after_backward, self._session, site, root)
         if self._session.by_hand.is_step(site) or not len(self._session.optimizers):
             self._step(None, None)
 
@@ -259,13 +264,9 @@ class Training:
         if tracked.depth and not is_within_own_step(optimizer):
             tracked.depth = 0  # an earlier step raised, and the program went on
         tracked.depth += 1
+        tracked.is_plain = tracked.depth == 1 and not has_closure
         if tracked.depth > 1:
             return False
-        if has_closure:
-            self._wake()
-        if self.calm:
-            tracked.is_read = True
-            return True
         if tracked.steps == 0:
             self._session.optimizers.name(optimizer)
         self._session.tracer.paused = True
@@ -299,22 +300,21 @@ class Training:
             self._read(optimizer, tracked)
             self._session.recorder.drop_samples()
         tracked.stepped = site or tracked.stepped
-        tracked.last_learning_rates = learning_rates(optimizer)
-        tracked.zero_rate_steps += all(rate == 0 for rate in tracked.last_learning_rates)
-        self._session.groups.note_step(optimizer, tracked)
-        if self.calm:
-            self.counts.pass_over(tracked.id, self.steps)
-            self._session.recorder.writer.add_step(self._step_fact(tracked))
-            self._advance(tracked)
-            return
+        self._note_rates(optimizer, tracked)
         self._session.guard.run("rewriting", self._session.rewriting.after_step, tracked)
         self._session.guard.run(
             "loop", lambda: loop_events.after_step(self._session, tracked, site, closure=has_closure)
         )
         self._step(optimizer, tracked)
 
+    def _note_rates(self, optimizer: torch.optim.Optimizer | None, tracked: TrackedOptimizer, steps: int = 1) -> None:
+        if optimizer is not None:
+            tracked.last_learning_rates = learning_rates(optimizer)
+        tracked.zero_rate_steps += steps * all(rate == 0 for rate in tracked.last_learning_rates)
+        self._session.groups.note_step(optimizer, tracked, steps)
+
     def _compare(self, optimizer: torch.optim.Optimizer, tracked: TrackedOptimizer) -> None:
-        self._session.rewriting.before_step(optimizer, tracked, recording=self.recording)
+        self._session.rewriting.before_step(optimizer, tracked, closely=self.closely)
 
     def _read(self, optimizer: torch.optim.Optimizer, tracked: TrackedOptimizer) -> None:
         held = held_tensors(optimizer)
@@ -330,9 +330,11 @@ class Training:
         if self.recording:
             chosen = measured(self._session.parameters.alive(), tracked)
             with self._pace:
-                self._session.recorder.gradients(self.steps, chosen)
-                self._session.recorder.backward_norms(self.steps, tracked.backward_norms)
-            self._session.guard.run("symmetry", self._session.symmetry.look, self.steps, chosen)
+                same = self._session.recorder.gradients(self.steps, chosen, tracked.backward_norms)
+            if tracked.backward_norms is not None:
+                tracked.is_changed = not same
+            if self.closely:
+                self._session.guard.run("symmetry", self._session.symmetry.look, self.steps, chosen)
         if self._session.tracer.active:
             # of all, not only of what this optimizer holds: the next one may step on the same backward pass
             self._session.guard.run("paths", merge_paths, self._session, self._session.parameters.alive())
@@ -377,24 +379,20 @@ class Training:
         if self.recording:
             self._session.recorder.outputs(self.steps, rows)
         self.recorded_steps += self.recording
-        self._session.recorder.writer.add_step(self._step_fact(tracked))
+        self._session.recorder.backlog.add_step(self._step_fact(tracked, self.steps))
         self._advance(tracked)
 
-    def _step_fact(self, tracked: TrackedOptimizer | None) -> Step:
-        norms = self._session.recorder.norms if self.recording else {}
-        norms_left = None if tracked is None else tracked.backward_norms
+    def _step_fact(self, tracked: TrackedOptimizer | None, number: int) -> Step:
+        left = None if tracked is None else tracked.backward_norms
         return Step(
-            id=self.steps,
+            id=number,
             optimizer=None if tracked is None else tracked.id,
             time_s=_clock() - self._session.began,
             backwards=1 if tracked is None else tracked.backwards,
             loss=self._loss,
             learning_rates=() if tracked is None else tracked.last_learning_rates,
             recorded=self.recording,
-            gradient_l2=norms.get(Role.GRADIENT),
-            weight_l2=norms.get(Role.WEIGHT),
-            update_l2=norms.get(Role.UPDATE) if tracked is not None else None,  # a manual step's comes later
-            backward_l2=None if norms_left is None else norms_left.total,
+            backward_l2=None if left is None else left.total,
         )
 
     def _advance(self, tracked: TrackedOptimizer | None) -> None:
@@ -408,9 +406,13 @@ class Training:
             self._retrace = max(0, self._retrace - 1)
             merge_uses(self._session)
             self._session.tracer.forget()
+        self._latecomers.note_step(tracked, recorded=self.recording)
+        self._prepare_next(tracked)
+
+    def _prepare_next(self, tracked: TrackedOptimizer | None) -> None:
+        """Decide how the next step is looked at; `tracked` is the optimizer whose step was followed."""
         elapsed = _clock() - self._session.began
         was_recorded = self.recording
-        self._latecomers.note_step(tracked, recorded=was_recorded)
         self.recording = self._budget.record_next(
             steps_done=self.steps,
             optimizers=sum(o.ref() is not None for o in self._session.optimizers.alive()),
@@ -420,17 +422,14 @@ class Training:
         )
         if not self.recording and self._budget.every is None:
             self.recording = self._latecomers.want(self._session.optimizers.alive())
+        self.closely = self.recording and self._closeness.wants()
         self.open_window()
         self._session.losses.end_step()
-        is_calm = not was_recorded and tracked is not None and self._may_be_calm(elapsed)
-        if is_calm:
-            self.calm = True
-            self._calm_steps += 1
-        else:
-            self._wake()
-            self._calm_steps = 0
         if elapsed - self._session.flushed > self._session.flush_s or _is_power_of_two(self.steps):
             self._session.write()
+        optimizer = None if tracked is None else tracked.ref()
+        if tracked is not None and optimizer is not None and not was_recorded and self._may_be_calm(tracked, elapsed):
+            self._session.calm.begin(optimizer, elapsed / self.steps)
 
 
 def _value(loss: torch.Tensor) -> float | None:

@@ -1,6 +1,6 @@
 """Totals of statistics over all recorded steps of a run."""
 
-# I = ids, R = rows, S = statistics, T = tensors
+# I = ids, K = steps, R = rows, S = statistics, T = tensors
 
 from __future__ import annotations
 
@@ -52,7 +52,20 @@ class RunningTotals:
             ids: Id of each row, [I], each at most once, counted from 0.
             matrix: float64 [I, S] on the CPU. A row with count 0 is not counted as seen.
         """
-        self._roles.setdefault(role, _RoleTotals()).add(step, ids, matrix)
+        self.add_many(role, (step,), ids, matrix.unsqueeze(0))
+
+    def add_many(self, role: Role, steps: Sequence[int], ids: Sequence[int], matrices: torch.Tensor) -> None:
+        """Add the statistics of several recorded steps, in any order.
+
+        Args:
+            role: What the statistics describe.
+            steps: Numbers of the steps, [K].
+            ids: Id of each row, [I], each at most once, counted from 0.
+            matrices: float64 [K, I, S] on the CPU. A row with count 0 is not counted as seen.
+        """
+        if role not in self._roles:
+            self._roles[role] = _RoleTotals()
+        self._roles[role].add(steps, ids, matrices)
 
     def totals(self) -> list[Total]:
         """Return the totals of each tensor that was seen, by role and ascending id."""
@@ -68,17 +81,23 @@ class _RoleTotals:
         self._first_nonfinite = torch.zeros(0, dtype=torch.int64, device="cpu")
 
     @untracked
-    def add(self, step: int, ids: Sequence[int], matrix: torch.Tensor) -> None:
+    def add(self, steps: Sequence[int], ids: Sequence[int], matrices: torch.Tensor) -> None:
         if not ids:
             return
         self._grow(max(ids) + 1)
         kernel = library()
-        if kernel is not None and matrix.is_contiguous() and matrix.dtype is torch.float64:
-            rows = array("q", ids)  # must live as long as the call
-            state = (self._statistics.data_ptr(), self._steps.data_ptr(), self._first_nonfinite.data_ptr())
-            kernel.held.whygrad_add(rows.buffer_info()[0], len(ids), matrix.data_ptr(), step, *state)
+        if kernel is None or not matrices.is_contiguous() or matrices.dtype is not torch.float64:
+            at = torch.tensor(ids, dtype=torch.int64, device="cpu")
+            for step, matrix in zip(steps, matrices, strict=True):
+                self._add(step, at, matrix)
             return
-        at = torch.tensor(ids, dtype=torch.int64, device="cpu")
+        rows = array("q", ids)  # must live as long as the calls
+        where, first, size = rows.buffer_info()[0], matrices.data_ptr(), matrices[0].nbytes
+        state = (self._statistics.data_ptr(), self._steps.data_ptr(), self._first_nonfinite.data_ptr())
+        for index, step in enumerate(steps):
+            kernel.held.whygrad_add(where, len(ids), first + index * size, step, *state)
+
+    def _add(self, step: int, at: torch.Tensor, matrix: torch.Tensor) -> None:
         count = matrix[:, COUNT]
         nonfinite = (matrix[:, _NANS] + matrix[:, _INFS]) > 0
         seen = count > 0
@@ -88,7 +107,8 @@ class _RoleTotals:
         new[:, MAX_ABS] = torch.maximum(old[:, MAX_ABS], matrix[:, MAX_ABS])
         self._statistics[at] = new
         first = self._first_nonfinite[at]
-        self._first_nonfinite[at] = first.masked_fill(nonfinite & (first == _NEVER), step)
+        earlier = (first == _NEVER) | (first > step)  # steps may come in any order
+        self._first_nonfinite[at] = first.masked_fill(nonfinite & earlier, step)
 
     def totals(self, role: Role) -> list[Total]:
         rows = zip(self._steps.tolist(), self._first_nonfinite.tolist(), self._statistics.tolist(), strict=True)

@@ -4,7 +4,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from array import array
+from collections.abc import Iterable, Sequence
 
 import torch
 
@@ -21,15 +22,16 @@ class Samples:
     """Samples of tensors as they are now."""
 
     @untracked
-    def __init__(self, tensors: Sequence[torch.Tensor]) -> None:
+    def __init__(self, tensors: Sequence[torch.Tensor], table: array[int] | None = None) -> None:
+        """Copy some elements of tensors; `table` is `fused.table` of them, where that is known."""
         kernel = library()
-        local = [local_tensor(tensor) for tensor in tensors]
-        self._fused = None if kernel is None else fused.take_samples(kernel, local, SAMPLE)
-        self._copies = {
-            index: sample_view(tensor, SAMPLE).clone()
-            for index, tensor in enumerate(local)
-            if self._fused is None or not self._fused.rows[3 * index]
-        }
+        self._fused: fused.Samples | None = None
+        left: Iterable[int] = range(len(tensors))
+        if kernel is not None:
+            rows = fused.table(list(map(local_tensor, tensors))) if table is None else table
+            self._fused = fused.take_samples(kernel, rows, SAMPLE)
+            left = [index for index, where in enumerate(rows[::3]) if not where]
+        self._copies = {index: sample_view(local_tensor(tensors[index]), SAMPLE).clone() for index in left}
 
     @untracked
     def updates(self, tensors: Sequence[torch.Tensor]) -> torch.Tensor:
@@ -41,11 +43,12 @@ class Samples:
         """
         kernel = library()
         local = [local_tensor(tensor) for tensor in tensors]
+        matrix = None if self._fused is None or kernel is None else self._fused.changes(kernel, local)
+        if matrix is not None and not self._copies:
+            return matrix
         after = [sample_view(local[index], SAMPLE) for index in self._copies]
         copied = many_updates(self._copies.values(), after)
-        if self._fused is None or kernel is None:
+        if matrix is None:
             return copied
-        matrix = self._fused.changes(kernel, local)
-        if self._copies:
-            matrix[list(self._copies)] = copied
+        matrix[list(self._copies)] = copied
         return matrix

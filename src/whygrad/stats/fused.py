@@ -11,6 +11,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 
@@ -34,10 +35,10 @@ def table(tensors: Sequence[torch.Tensor]) -> array[int]:
     return array("q", rows)
 
 
-@dataclass(frozen=True, slots=True)
-class Measured:
+class Measured(NamedTuple):
     """What the kernel found."""
 
+    rows: array[int]  # see `table`
     matrix: torch.Tensor  # float64 [T, S]
     histograms: torch.Tensor | None  # int32 [T, B]
     left: list[int]  # the tensors that it could not read: their rows are zeros
@@ -59,19 +60,22 @@ def measure(kernel: Library, tensors: Sequence[torch.Tensor], *, histograms: boo
         SHARE,
         torch.get_num_threads() if total > THREADS_ABOVE else 1,
     )
-    return None if failed else Measured(matrix, counts, [i for i, found in enumerate(rows[::3]) if not found])
+    left = [i for i, found in enumerate(rows[::3]) if not found]
+    return None if failed else Measured(rows, matrix, counts, left)
 
 
-def one(kernel: Library, tensor: torch.Tensor) -> torch.Tensor | None:
-    """Return the statistics of one tensor, float64 [S]; None if the kernel cannot read it."""
-    rows = table((tensor,))
-    if not rows[0]:
-        return None
-    row = torch.empty(len(STATISTICS), dtype=torch.float64, device="cpu")
-    total = rows[1]
+def one(kernel: Library, where: int, tensor: torch.Tensor, row: int) -> bool:
+    """Measure one tensor; return whether there was memory for it.
+
+    Args:
+        kernel: The compiled kernel.
+        where: What `address` returned for the tensor; not 0.
+        tensor: What is measured.
+        row: Address of float64 [S] that is written.
+    """
+    total = tensor.numel()
     threads = torch.get_num_threads() if total > THREADS_ABOVE else 1
-    failed = kernel.fit(total).whygrad_statistics(rows.buffer_info()[0], 1, row.data_ptr(), None, 0, 1, threads)
-    return None if failed else row
+    return not kernel.fit(total).whygrad_one(where, total, TYPES[tensor.dtype], row, threads)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,12 +100,11 @@ class Samples:
         return matrix
 
 
-def take_samples(kernel: Library, tensors: Sequence[torch.Tensor], limit: int) -> Samples:
-    """Copy at most `limit` elements of each tensor."""
-    rows = table(tensors)
+def take_samples(kernel: Library, rows: array[int], limit: int) -> Samples:
+    """Copy at most `limit` elements of each tensor of a table."""
     size = sum(min(count, limit) * _SIZES[kind] for count, kind in zip(rows[1::3], rows[2::3], strict=True))
     memory = torch.empty(size, dtype=torch.uint8, device="cpu")
-    kernel.fit(size).whygrad_samples(rows.buffer_info()[0], len(tensors), limit, memory.data_ptr())
+    kernel.fit(size).whygrad_samples(rows.buffer_info()[0], len(rows) // 3, limit, memory.data_ptr())
     return Samples(rows, limit, memory)
 
 

@@ -74,12 +74,21 @@ def _by_exponent(sizes: torch.Tensor) -> torch.Tensor:
     return counts
 
 
-def _count_elsewhere(sizes: torch.Tensor) -> torch.Tensor:
-    """Count on another device, int64 [B]: `bincount` would make the host wait for it."""
+def bins_of(sizes: torch.Tensor) -> torch.Tensor:
+    """Return the bin of each element, by size; `HISTOGRAM_BINS` for zeros, NaN and Inf, which no bin counts.
+
+    Args:
+        sizes: Elements without their sign, float32 or float64.
+    """
     layout = _FORMATS[sizes.dtype]
     exponents = sizes.view(layout.bits) >> layout.mantissa
     counted = (sizes > 0) & (exponents < layout.exponents - 1)
-    bins = _bin_of(exponents, layout).where(counted, -1)
+    return _bin_of(exponents, layout).where(counted, HISTOGRAM_BINS)
+
+
+def _count_elsewhere(sizes: torch.Tensor) -> torch.Tensor:
+    """Count on another device, int64 [B]: `bincount` would make the host wait for it."""
+    bins = bins_of(sizes)
     return torch.stack([(bins == index).sum() for index in range(HISTOGRAM_BINS)])
 
 

@@ -4,13 +4,15 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import torch
 
-from whygrad.model import HISTOGRAM_BINS
+from whygrad.model import HISTOGRAM_BINS, STATISTICS
 from whygrad.stats import fused
+from whygrad.stats.addresses import address
 from whygrad.stats.batch import FEW, SMALL, batch_statistics
 from whygrad.stats.blob import pack, pack_counts
 from whygrad.stats.histogram import size_histogram
@@ -42,6 +44,7 @@ class Measured(NamedTuple):
     matrix: torch.Tensor  # float64 [T, S] on the CPU
     histograms: torch.Tensor | None  # int32 [T, B] on the CPU; of large tensors a sample
     refused: dict[int, str]  # the tensors that `refusal` refuses, and why: their rows are zeros
+    table: array[int] | None = None  # `fused.table` of the tensors, where the compiled kernel read them all
 
 
 @untracked
@@ -51,7 +54,7 @@ def measure(tensors: Sequence[torch.Tensor], *, histograms: bool = False) -> Mea
     found = fused.measure(kernel, tensors, histograms=histograms) if kernel is not None else None
     left = list(range(len(tensors))) if found is None else found.left
     if not left and found is not None:
-        return Measured(found.matrix, found.histograms, {})
+        return Measured(found.matrix, found.histograms, {}, found.rows)
     rest = [local_tensor(tensors[index]) for index in left]
     refused = {index: why for index, tensor in zip(left, rest, strict=True) if (why := refusal(tensor)) is not None}
     matrix = _measured_by_torch(rest)
@@ -72,8 +75,12 @@ def tensor_statistics(tensor: torch.Tensor) -> torch.Tensor:
     local part; a tensor that `refusal` refuses gives zeros: no element was looked at.
     """
     kernel = library()
-    row = fused.one(kernel, tensor) if kernel is not None else None
-    return single_statistics(tensor) if row is None else row
+    where = 0 if kernel is None else address(tensor)
+    if kernel is not None and where:
+        row = torch.empty(len(STATISTICS), dtype=torch.float64, device="cpu")
+        if fused.one(kernel, where, tensor, row.data_ptr()):
+            return row
+    return single_statistics(tensor)
 
 
 def many_statistics(tensors: Sequence[torch.Tensor]) -> torch.Tensor:

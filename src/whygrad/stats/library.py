@@ -20,6 +20,7 @@ _POINTER, _LONG, _INT = ctypes.c_void_p, ctypes.c_int64, ctypes.c_int
 _ARGUMENTS = {
     "whygrad_choose": (_INT,),
     "whygrad_statistics": (_POINTER, _LONG, _POINTER, _POINTER, _LONG, _LONG, _INT),
+    "whygrad_one": (_LONG, _LONG, _LONG, _POINTER, _INT),
     "whygrad_samples": (_POINTER, _LONG, _LONG, _POINTER),
     "whygrad_updates": (_POINTER, _LONG, _LONG, _POINTER, _POINTER),
     "whygrad_rows": (_POINTER, _LONG, _LONG, _POINTER),

@@ -30,8 +30,23 @@ def sample_view(tensor: torch.Tensor, limit: int = LIMIT) -> torch.Tensor:
         return values
     if limit < _RUN:
         return values[:limit]
-    runs = values[: values.numel() // _RUN * _RUN].view(-1, _RUN)
+    return take_runs(values, run_starts(values.numel(), limit, values.device))
+
+
+def run_starts(count: int, limit: int, device: torch.device) -> torch.Tensor:
+    """Return which runs of elements make up the sample of a tensor, int64 [limit // run], on a device.
+
+    Args:
+        count: Elements of the tensor, more than `limit`.
+        limit: Elements of the sample, at least those of a run.
+        device: Where the tensor is.
+    """
     stretches = limit // _RUN
-    stretch = torch.arange(stretches, device=values.device)
-    first = stretch * len(runs) // stretches
-    return runs.index_select(0, first + stretch * _GOLDEN % (len(runs) // stretches)).view(-1)
+    stretch = torch.arange(stretches, device=device)
+    first = stretch * (count // _RUN) // stretches
+    return first + stretch * _GOLDEN % (count // _RUN // stretches)
+
+
+def take_runs(values: torch.Tensor, starts: torch.Tensor) -> torch.Tensor:
+    """Return a copy of the runs of a flat tensor that `run_starts` chose, 1-D."""
+    return values[: values.numel() // _RUN * _RUN].view(-1, _RUN).index_select(0, starts).view(-1)

@@ -210,5 +210,8 @@ def _end(kind: PathKind, spot: Spot, operation: Operation | None = None) -> Path
 
 
 def _is_zero(gradient: torch.Tensor) -> bool:
+    """Return whether a gradient is all zeros. Nobody looks on an accelerator: it would have to be waited for."""
+    if not gradient.is_cpu:
+        return False
     values = gradient.coalesce().values() if gradient.is_sparse else gradient
     return not bool(values.detach().any())

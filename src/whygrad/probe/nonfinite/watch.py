@@ -113,7 +113,7 @@ class NonfiniteWatch(TorchFunctionMode):
             drop_own_frame(error)
             raise
         if self._active or self._inside:
-            if not (torch.compiler.is_compiling() or self._session.tracer.paused or torch._C._get_tracing_state()):
+            if not (self._session.tracer.paused or _stands_for_something_else()):
                 self._guarded(self._look, func, args, kwargs or {}, result)
         else:
             take_out_soon(self)
@@ -122,7 +122,7 @@ class NonfiniteWatch(TorchFunctionMode):
     def _look(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
         if get_ident() != self._thread or (torch._C._current_graph_task_id() != -1 and not self._inside):
             return
-        if torch._C._functorch.peek_interpreter_stack() is not None or torch._C._len_torch_dispatch_stack():
+        if torch._C._functorch.peek_interpreter_stack() is not None:
             return  # what is computed stands for something else
         name = str(getattr(func, "__name__", ""))
         number = _counter()
@@ -246,6 +246,12 @@ class NonfiniteWatch(TorchFunctionMode):
 
     def _note(self, site: Site | None, operation: str, **detail: Any) -> None:
         self._session.events.note(NONFINITE, self._session.training.steps, site, operation, **detail)
+
+
+def _stands_for_something_else() -> bool:
+    """Return whether what is computed is being compiled, traced, or looked at by a mode of the program's."""
+    compiling = torch.compiler.is_compiling() or torch._C._get_tracing_state() is not None
+    return compiling or torch._C._len_torch_dispatch_stack() > 0
 
 
 def _called(func: Any, name: str) -> str:

@@ -200,3 +200,10 @@ EXPORT int whygrad_statistics(const struct tensor *tensors, int64_t many, double
     read_alone(tensors, many, rows, histograms, limit, share);
     return 0;
 }
+
+/* Fill `row`, [COLUMNS], for one tensor. Return 0, or -1 where there is no memory. */
+EXPORT int whygrad_one(int64_t address, int64_t count, int64_t type, double *row, int threads)
+{
+    struct tensor tensor = {address, count, type};
+    return whygrad_statistics(&tensor, 1, row, NULL, 0, 1, threads);
+}

@@ -11,7 +11,7 @@ static void add_row(const double *row, double *total)
 }
 
 /* Add `rows`, [many, COLUMNS], to the totals of their ids: `totals` [ids, COLUMNS], `steps` [ids, 3] (seen, all zero, with
- * NaN or Inf), and `first`, the first step with NaN or Inf, -1 where there was none. */
+ * NaN or Inf), and `first`, the first step with NaN or Inf, -1 where there was none; steps may come in any order. */
 EXPORT void whygrad_add(const int64_t *ids, int64_t many, const double *rows, int64_t step, double *totals,
                         int64_t *steps, int64_t *first)
 {
@@ -23,7 +23,7 @@ EXPORT void whygrad_add(const int64_t *ids, int64_t many, const double *rows, in
         steps[3 * id] += row[0] > 0;
         steps[3 * id + 1] += row[0] > 0 && row[5] == row[0];
         steps[3 * id + 2] += broken;
-        if (broken && first[id] < 0)
+        if (broken && (first[id] < 0 || step < first[id]))
             first[id] = step;
     }
 }

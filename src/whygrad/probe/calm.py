@@ -1,0 +1,128 @@
+"""Steps that are only counted: where a step takes less than a millisecond, following each costs more than the step.
+
+Once the budget is spent, a loop of one optimizer that goes on as before is followed in one step of many. In between,
+the wrapped functions of torch come here first, and all they do is count. A loss that is not finite, another optimizer
+or a closure end that at once.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+FEWEST = 15  # steps in a row that are passed over
+MOST = 127
+MOST_S = 0.5  # of the run's time
+
+_clock = time.perf_counter  # bound here: programs mock `time`
+_function_modes: Callable[[], int] = torch._C._len_torch_function_stack
+_dispatch_modes: Callable[[], int] = torch._C._len_torch_dispatch_stack
+_NoTorchFunction: Any = torch._C.DisableTorchFunction
+
+
+@dataclass(slots=True)
+class Passed:
+    """What was counted while nothing was followed."""
+
+    steps: int = 0
+    backwards: int = 0
+    backwards_since_step: int = 0
+    clears: int = 0  # calls of the optimizer's zero_grad
+    loss: float | None = None  # the last one
+    own_s: float = 0.0
+
+
+@dataclass(slots=True)
+class Calm:
+    """The steps that are passed over; one per session."""
+
+    on_end: Callable[[Passed], None] = lambda _passed: None  # called with what has to be made up for
+    left: int = 0  # steps; 0: the loop is followed
+    _optimizer: int = 0  # identity of the one that steps
+    _row: int = FEWEST
+    _passed: Passed = field(default_factory=Passed)
+
+    def begin(self, optimizer: torch.optim.Optimizer, step_s: float) -> None:
+        """Pass over the next steps of an optimizer, more of them each time.
+
+        Args:
+            optimizer: The only one at work.
+            step_s: What a step takes.
+        """
+        self.left = min(self._row, int(MOST_S / step_s) if step_s > 0 else MOST)
+        self._row = min(2 * self._row + 1, MOST)
+        self._optimizer = id(optimizer)
+
+    def end(self, *, early: bool = True) -> None:
+        """Follow the loop again."""
+        if self.left or not early:
+            self.left = 0
+            if early:
+                self._row = FEWEST
+            passed, self._passed = self._passed, Passed()
+            self.on_end(passed)
+
+    # -- what the wrapped functions ask first: whether to pass the call on without another look ------------------------
+
+    def passes(self, *_: Any) -> bool:
+        """Pass a call over that needs no count."""
+        return self.left > 0
+
+    def passes_backward(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+        """Count a backward pass, unless there is something to see."""
+        if not self.left:
+            return False
+        began = _clock()
+        root = args[0] if args else kwargs.get("tensors")
+        if not isinstance(root, torch.Tensor) or _function_modes() or _dispatch_modes() or not self._is_finite(root):
+            self.end()
+            return False
+        self._passed.backwards += 1
+        self._passed.backwards_since_step += 1
+        self._passed.own_s += _clock() - began
+        return True
+
+    def _is_finite(self, loss: torch.Tensor) -> bool:
+        """Take note of a loss; one on an accelerator is not read, for that would wait for it."""
+        self._passed.loss = None
+        try:
+            if loss.device.type == "cpu" and loss.numel() == 1:
+                with _NoTorchFunction():
+                    number = loss.item()
+                if isinstance(number, complex) or number - number != 0:
+                    return False
+                self._passed.loss = number
+        except Exception:  # a tensor that has no number; whoever follows the loop knows what to do with it
+            return False
+        return True
+
+    def passes_clear(self, args: tuple[Any, ...], _kwargs: dict[str, Any]) -> bool:
+        """Count a call of an optimizer's zero_grad."""
+        if not self.left:
+            return False
+        self._passed.clears += id(args[0]) == self._optimizer
+        return True
+
+    def passes_step(self, optimizer: torch.optim.Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+        """Return whether a step that begins is passed over: one of the same optimizer, without a closure."""
+        if not self.left:
+            return False
+        if id(optimizer) == self._optimizer and not args[1:] and not kwargs:
+            return True
+        self.end()
+        return False
+
+    def stepped(self) -> bool:
+        """Count a step that was made; return whether it was passed over."""
+        if not self.left:
+            return False
+        self._passed.steps += 1
+        self._passed.backwards_since_step = 0
+        self.left -= 1
+        if not self.left:
+            self.end(early=False)
+        return True

@@ -1,0 +1,84 @@
+"""Rows of statistics that are measured one after the other, such as those of what modules return.
+
+Several threads may add rows: data-parallel replicas run side by side.
+"""
+
+# R = rows, S = statistics
+
+from __future__ import annotations
+
+from threading import Lock
+
+import torch
+
+from whygrad.model import STATISTICS
+from whygrad.stats import fused
+from whygrad.stats.addresses import address
+from whygrad.stats.library import library
+from whygrad.stats.single import single_statistics
+from whygrad.stats.support import refusal
+
+_COLUMNS = len(STATISTICS)
+_ROW_BYTES = 8 * _COLUMNS
+_FEWEST = 8
+
+
+class Rows:
+    """Statistics of tensors, each with the id of what it describes."""
+
+    def __init__(self, expected: int = 0) -> None:
+        """Make room for `expected` rows; there may be more."""
+        self.ids: list[int] = []
+        self._expected = max(_FEWEST, expected)
+        self._chunks: list[tuple[torch.Tensor, int]] = []  # float64 [`_expected`, S] each, and its address
+        self._elsewhere: dict[int, torch.Tensor] = {}  # what the compiled kernel cannot read: index -> float64 [S]
+        self._lock = Lock()
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def add(self, number: int, tensor: torch.Tensor) -> int | None:
+        """Measure a tensor under the id `number`; return the index of its row, None if it cannot be measured.
+
+        Must be called where `__torch_function__` is disabled. The host never waits for another device.
+        """
+        kernel = library()
+        where = 0 if kernel is None else address(tensor)
+        if not where and refusal(tensor) is not None:
+            return None
+        index, row = self._reserve(number)
+        if kernel is None or not where or not fused.one(kernel, where, tensor, row):
+            self._elsewhere[index] = single_statistics(tensor)
+        return index
+
+    def put(self, number: int, row: torch.Tensor) -> None:
+        """Add a row that was measured before, float64 [S]."""
+        index, _ = self._reserve(number)
+        self._elsewhere[index] = row
+
+    def row(self, index: int) -> torch.Tensor:
+        """Return one row, float64 [S], on the device where it was measured."""
+        found = self._elsewhere.get(index)
+        chunk, at = divmod(index, self._expected)
+        return self._chunks[chunk][0][at] if found is None else found
+
+    def matrix(self) -> torch.Tensor:
+        """Return all rows as float64 [R, S] on the CPU, with one transfer per device."""
+        chunks = [chunk for chunk, _ in self._chunks]
+        matrix = (chunks[0] if len(chunks) == 1 else torch.cat(chunks))[: len(self.ids)]
+        devices = {row.device for row in self._elsewhere.values()}
+        for device in devices:
+            indexes = [index for index, row in self._elsewhere.items() if row.device == device]
+            matrix[indexes] = torch.stack([self._elsewhere[index] for index in indexes]).to("cpu")
+        return matrix
+
+    def _reserve(self, number: int) -> tuple[int, int]:
+        """Return index and address of a new row."""
+        with self._lock:
+            index = len(self.ids)
+            self.ids.append(number)
+            chunk, at = divmod(index, self._expected)
+            if chunk == len(self._chunks):
+                new = torch.empty(self._expected, _COLUMNS, dtype=torch.float64, device="cpu")
+                self._chunks.append((new, new.data_ptr()))
+            return index, self._chunks[chunk][1] + at * _ROW_BYTES
