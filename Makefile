@@ -55,7 +55,11 @@ pictures: $(VENV)/.installed-dev  ## make the README's pictures anew (needs chro
 corpus: $(VENV)/.installed-dev  ## score whygrad on the corpus, as a table
 	$(BIN)/python tests/corpus/score.py --jobs $(JOBS)
 
-bench: $(VENV)/.installed-dev  ## measure what watching costs (half an hour on a quiet machine)
+$(VENV)/.installed-bench: $(VENV)/.installed-dev
+	$(PIP) --group bench
+	@touch $@
+
+bench: $(VENV)/.installed-bench  ## measure what watching costs (half an hour on a quiet machine)
 	$(BIN)/python -m benchmarks
 
 clean:  ## delete what these targets made

@@ -1,100 +1,167 @@
-"""The results as Markdown: the page of the benchmark, and the short table of the README."""
+"""The tables of the results, as Markdown; the first of them is the README's too."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-TARGETS = {
-    "whygrad": {"tiny MLP 4-8-2": 1.10, "": 1.02},
-    "whygrad --every 1": {"ResNet-18, 32x32": 1.05, "decoder, 6 layers": 1.05, "MLP 784-512-512-10": 1.13},
-}
-"""Ratio to the plain loop that is aimed at, by workload; "" for all others."""
-KERNEL_TARGETS = {"statistics": 1.5, "with histogram": 2.5}
+from benchmarks import aims
+from benchmarks.turns import AGAIN
 
-
-_INTRODUCTION = """\
-Written by `make bench`. Ratio of the time of a step to that of the plain loop: median (quartiles). *Plain again* is the
-plain loop itself: by how much it differs from 1 is noise. {rounds} rounds; {machine}; one thread."""
-_KERNELS = """\
-Time for the gradients of all parameters, measured between backward and step, as a multiple of one read of them (`sum`).
-The aim is {} for the statistics, {} with the histogram."""
-_STORAGE = """\
-With `--every 1`. A row is one tensor in one role: gradient, weight, update, output, its gradient; 64 bytes of
-statistics, and 128 of histogram for the gradients of parameters."""
-
-
-def markdown(results: Mapping[str, Any]) -> str:
-    """Return the whole page."""
-    machine = ", ".join(f"{key} {value}" for key, value in results["machine"].items())
-    parts = [
-        "# What watching costs",
-        _INTRODUCTION.format(rounds=results["rounds"], machine=machine),
-        ratio_table(results, quartiles=True),
-        "## Kernels",
-        _KERNELS.format(*KERNEL_TARGETS.values()),
-        kernel_table(results),
-        "## Memory and disk",
-        _STORAGE,
-        storage_table(results),
-    ]
-    return "\n\n".join(parts)
+Workloads = Mapping[str, Mapping[str, Any]]
 
 
 def ratio_table(results: Mapping[str, Any], *, quartiles: bool) -> str:
     """Return the ratios, a line for each variant and a column for each workload."""
-    workloads = results["workloads"]
-    variants = list(dict.fromkeys(variant for each in workloads.values() for variant in each["variants"]))
-    rows = [
-        [variant, *(_cell(variant, name, each["variants"].get(variant), quartiles) for name, each in workloads.items())]
-        for variant in variants
-        if quartiles or variant != "plain again"
-    ]
+    workloads: Workloads = results["workloads"]
+    found = list(dict.fromkeys(variant for each in workloads.values() for variant in each["variants"]))
+    variants = [AGAIN, *(variant for variant in found if variant != AGAIN)]
     plain = ["plain loop, ms a step", *(f"{each['plain_ms']:.3g}" for each in workloads.values())]
+    rows = [[v, *(_ratio(v, name, each, quartiles) for name, each in workloads.items())] for v in variants]
     return _table(["", *workloads], [plain, *rows])
 
 
-def kernel_table(results: Mapping[str, Any]) -> str:
-    """Return what the kernels need."""
+def rounds_table(workloads: Workloads) -> str:
+    """Return when, where and how often each workload was measured."""
     rows = [
         [
             name,
-            f"{each['megabytes']:.1f}",
-            f"{each['in_place']['read_ms']:.3g}",
-            *(f"{each['in_place'][key]:.2f}" for key in ("statistics", "with histogram", "two numbers")),
+            str(each["parameters"]),
+            each["date"],
+            f"{each['rounds']} / {each['habit_rounds']}",
+            ", ".join(f"{key} {value}" for key, value in each["machine"].items()),
         ]
-        for name, each in results["workloads"].items()
+        for name, each in workloads.items()
     ]
-    return _table(["", "MB", "one read, ms", "statistics", "with histogram", "the lesson's two numbers"], rows)
+    return _table(["", "parameters", "measured on", "rounds, whygrad / habits", "with"], rows)
 
 
-def storage_table(results: Mapping[str, Any]) -> str:
-    """Return what recording every step stores and holds."""
+def default_table(workloads: Workloads) -> str:
+    """Return what the default mode takes at the start and after it, and what whygrad says of itself."""
     rows = []
-    for name, each in results["workloads"].items():
-        every = each["variants"]["whygrad --every 1"]
+    for name, each in _having("default", workloads):
+        default = each["default"]
         rows.append(
             [
                 name,
-                f"{every['stored_bytes']:.0f}",
-                f"{every['stored_bytes_a_row']:.0f}",
-                f"{every['added_mb']:+.0f}",
-                f"{each['largest_mb']:.1f}",
+                f"{default['after']['ratio']:.3f}",
+                f"{default['start_s']:.1f} s in {default['start_steps']} steps",
+                f"{default['own_s']:.1f} s of {default['duration_s']:.0f} s ({_share(default):.1%})",
+                f"{default['uncounted']:.2f}",
             ]
         )
-    return _table(["", "bytes a step", "bytes a row", "peak memory, MB", "largest parameter, MB"], rows)
+    head = ["", "after the start", "the start took", "the verdict says", "took / counted"]
+    return _table(head, rows)
 
 
-def _cell(variant: str, workload: str, found: Mapping[str, float] | None, quartiles: bool) -> str:
+def kernel_table(workloads: Workloads) -> str:
+    """Return what the kernels take, in reads of the gradients and beside the lesson's two numbers."""
+    rows = []
+    for name, each in _having("in_place", workloads):
+        place = each["in_place"]
+        rows.append(
+            [
+                name,
+                f"{each['megabytes']:.3g}",
+                f"{1e3 * place['one read']:.3g}",
+                _reads(place, "statistics"),
+                _reads(place, "with histogram"),
+                _reads(place, "with full histogram"),
+                aims.at_most(place["statistics"] / place["two numbers"], aims.LESSON_SHARE),
+            ]
+        )
+    reads = ("statistics", "and sampled histogram", "and full histogram")
+    return _table(["", "MB", "one read, ms", *reads, "statistics / lesson"], rows)
+
+
+def storage_table(workloads: Workloads) -> str:
+    """Return what recording every step stores."""
+    rows = []
+    for name, each in _having("stored", workloads):
+        stored = each["stored"]
+        rows.append(
+            [
+                name,
+                f"{stored['stored_bytes']:,.0f}",
+                aims.at_most(stored["row_bytes"], aims.ROW_BYTES, ".0f"),
+                f"{stored['once_bytes'] / 1024:,.0f}",
+            ]
+        )
+    return _table(["", "bytes a step", "a row of statistics", "once, KB"], rows)
+
+
+def memory_table(workloads: Workloads) -> str:
+    """Return what recording every step adds to the memory."""
+    rows = []
+    for name, each in _having("memory", workloads):
+        memory = each["memory"]
+        largest = aims.LARGEST * each["largest_mb"]
+        rows.append(
+            [
+                name,
+                aims.at_most(memory["added_mb"], largest, ".1f", ".3g"),
+                f"{memory['steps_mb'] - memory['added_mb']:+.1f}",
+                f"{memory['batch_mb'] - memory['steps_mb']:+.1f}",
+                f"{memory['code_mb']:.1f}",
+            ]
+        )
+    return _table(["", "added, MB", "with three times the steps", "with twice the batch", "code, MB"], rows)
+
+
+def parts_table(workloads: Workloads) -> str:
+    """Return microseconds of a recorded step by part of the probe, a column for each workload."""
+    columns = {name: _by_part(each["parts"]) for name, each in _having("parts", workloads)}
+    total = {part: sum(column.get(part, 0.0) for column in columns.values()) for c in columns.values() for part in c}
+    shown = sorted((part for part in total if part not in _LAST), key=lambda part: -total[part])
+    rows = [
+        [part, *(f"{column.get(part, 0.0):,.0f}" for column in columns.values())]
+        for part in (*shown, *_LAST)
+        if any(abs(column.get(part, 0.0)) >= 0.5 for column in columns.values())
+    ]
+    return _table(["microseconds a step", *columns], rows)
+
+
+_REST, _ALL = "beside them", "whygrad in all"
+_LAST = (_REST, _ALL)
+
+
+def _by_part(parts: Mapping[str, Any]) -> dict[str, float]:
+    found: dict[str, float] = {}
+    for row in parts["rows"]:
+        found[row["part"]] = found.get(row["part"], 0.0) + row["us"]
+    whole = parts["watched_us"] - parts["plain_us"]
+    return found | {_REST: whole - sum(found.values()), _ALL: whole}
+
+
+def _having(measured: str, workloads: Workloads) -> list[tuple[str, Mapping[str, Any]]]:
+    return [(name, each) for name, each in workloads.items() if measured in each]
+
+
+def _ratio(variant: str, workload: str, each: Mapping[str, Any], quartiles: bool) -> str:
+    found = each["variants"].get(variant)
     if found is None:
         return "-"
-    targets = TARGETS.get(variant, {})
-    target = targets.get(workload, targets.get(""))
-    aim = "" if target is None else f", aim {target:.2f}"
-    middle = f"{found['ratio']:.2f}"
-    return f"{middle} ({found['low']:.2f}-{found['high']:.2f}{aim})" if quartiles else middle
+    text = f"{found['ratio']:.2f}"
+    if quartiles:
+        text += f" [{found['low']:.2f}-{found['high']:.2f}]"
+    noise = aims.noise_of(each["variants"])
+    aim = aims.aim_of(variant, workload)
+    if aim is not None:
+        return aims.beside_aim(text, f"{aim:.2f}", aims.judge(found["ratio"], aim, noise))
+    is_noise = variant != AGAIN and abs(found["ratio"] - 1) <= noise
+    return f"{text} (not resolved)" if is_noise else text
 
 
-def _table(head: list[str], rows: list[list[str]]) -> str:
-    lines = [head, ["---"] * len(head), *rows]
+def _reads(place: Mapping[str, float], kernel: str) -> str:
+    reads = place[kernel] / place["one read"]
+    aim = aims.READS.get(kernel)
+    return f"{reads:.2f}" if aim is None else aims.at_most(reads, aim)
+
+
+def _share(default: Mapping[str, float]) -> float:
+    return default["own_s"] / default["duration_s"]
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [head, ["---", *["---:"] * (len(head) - 1)], *rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)

@@ -1,93 +1,119 @@
 """One program that is timed: it takes orders on its standard input, one a line, and answers in JSON.
 
-    python worker.py WORKLOAD HABIT
+    python worker.py WORKLOAD VARIANT BATCHES
 
-`run N` makes N steps and tells the processor time of one, `check` has the hooks' numbers checked, `place N` measures N
-times what reading the gradients costs between backward and step. It ends with its input.
+    run N       make N steps, and tell the processor time of one
+    check       make a step, and have the hooks' numbers checked
+    place N     measure N times what reading the gradients costs between backward and step
+    modules     tell which modules of whygrad are imported
+    import A B  import modules
+
+It ends with its input. Its clock stands still while it waits: whygrad keeps its budget by the clock, and must not take
+the turns of others for time in which the program trained.
 """
 
 from __future__ import annotations
 
+import importlib
 import json
+import math
 import resource
-import statistics
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-import torch
+from benchmarks.clock import TurnClock
 
-from benchmarks.habits import HABITS, nothing
-from benchmarks.workloads import Workload, make
+_CLOCK = TurnClock()
+if __name__ == "__main__":  # before torch is imported, which is when whygrad binds the clock
+    time.perf_counter = _CLOCK
+
+import torch  # noqa: E402
+
+from benchmarks.habits import HABITS, Installed, nothing  # noqa: E402
+from benchmarks.in_place import in_place  # noqa: E402
+from benchmarks.workloads import Workload, make  # noqa: E402
+
+_WATCHERS = ("whygrad.probe", "whygrad.stats", "whygrad.runfile")
 
 
 def main() -> None:
     """Obey until the input ends."""
     torch.set_num_threads(1)
-    workload = make(sys.argv[1])
-    check, after_backward = HABITS.get(sys.argv[2], nothing)(workload)
-    for line in sys.stdin:
-        order, *number = line.split()
-        many = int(number[0]) if number else 1
-        if order == "run":
-            answer: dict[str, Any] = {"step_s": run(workload, after_backward, many)}
-        elif order == "place":
-            answer = in_place(workload, many)
-        else:
-            train(workload, after_backward)
-            check()
-            answer = {"gradient_l2": gradient_l2(workload)}
+    name, variant, batches = sys.argv[1:]
+    workload = make(name, int(batches))
+    habit = HABITS.get(variant, nothing)(workload)
+    check_clock()
+    while order := _wait().split():
+        answer = obey(workload, habit, order[0], order[1:])
+        answer |= watched()
         answer["peak_mb"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         print(json.dumps(answer), flush=True)
 
 
-def train(workload: Workload, after_backward: Callable[[], None]) -> None:
-    """Make one step."""
+def _wait() -> str:
+    with _CLOCK.stopped():
+        return sys.stdin.readline()
+
+
+def check_clock() -> None:
+    """Check that whygrad goes by our clock, where it watches."""
+    session = sys.modules.get("whygrad.probe.session")
+    assert session is None or session._clock is _CLOCK, "whygrad's clock would run while others have their turn"
+
+
+def obey(workload: Workload, habit: Installed, order: str, words: list[str]) -> dict[str, Any]:
+    """Return the answer to an order."""
+    match order:
+        case "run":
+            return {"step_s": run(workload, habit, int(words[0]))}
+        case "place":
+            return in_place(workload, int(words[0]))
+        case "modules":
+            return {"modules": [name for name in sys.modules if name.startswith(_WATCHERS)]}
+        case "import":
+            for name in words:
+                importlib.import_module(name)
+            return {}
+        case _:
+            habit.check(train(workload, habit))
+            return {"gradient_l2": gradient_l2(workload)}
+
+
+def train(workload: Workload, habit: Installed) -> torch.Tensor:
+    """Make one step, and return the model's output."""
     workload.optimizer.zero_grad()
-    workload.loss(workload.model(workload.inputs), workload.targets).backward()
-    after_backward()
+    output = habit.backward()
     workload.optimizer.step()
+    return output
 
 
-def run(workload: Workload, after_backward: Callable[[], None], steps: int) -> float:
-    """Return the processor time of a step."""
+def run(workload: Workload, habit: Installed, steps: int) -> float:
+    """Return the processor time of a step, in seconds."""
     began = time.process_time()
     for _ in range(steps):
-        train(workload, after_backward)
-    return (time.process_time() - began) / steps
+        train(workload, habit)
+    spent: float = time.process_time() - began
+    return spent / steps
 
 
 def gradient_l2(workload: Workload) -> float:
     """Return the norm over all gradients of the last step."""
     squares = sum(p.grad.double().square().sum().item() for p in workload.model.parameters() if p.grad is not None)
-    return float(squares) ** 0.5
+    return math.sqrt(squares)
 
 
-def in_place(workload: Workload, times: int) -> dict[str, Any]:
-    """Measure kernels between backward and step, where the gradients are as warm as they will be."""
-    from whygrad.stats.kernel import measure
+def watched() -> dict[str, Any]:
+    """Return what whygrad says of itself, where it watches."""
+    if "whygrad.probe.session" not in sys.modules:
+        return {}
+    from whygrad.probe.session import active_session
 
-    kernels: dict[str, Callable[[list[torch.Tensor]], object]] = {
-        "read pass": lambda gradients: [g.sum() for g in gradients],
-        "statistics": measure,
-        "with histogram": lambda gradients: measure(gradients, histograms=True),
-        "two numbers": lambda gradients: [(g.abs().mean().item(), g.std().item()) for g in gradients],
-    }
-    spent: dict[str, list[float]] = {name: [] for name in kernels}
-    for _ in range(times):
-        for name, kernel in kernels.items():
-            workload.optimizer.zero_grad()
-            workload.loss(workload.model(workload.inputs), workload.targets).backward()
-            gradients = [p.grad for p in workload.model.parameters() if p.grad is not None]
-            began = time.process_time()
-            kernel(gradients)
-            spent[name].append(time.process_time() - began)
-            workload.optimizer.step()
-    return {name: statistics.median(values) for name, values in spent.items()}
+    session = active_session()
+    return {} if session is None else {"own_s": session.guard.own_s, "recorded": session.training.recorded_steps}
 
 
 if __name__ == "__main__":

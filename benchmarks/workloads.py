@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 import torch.nn.functional as F
@@ -12,7 +12,7 @@ from torch import nn
 Loss = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Workload:
     """A model, what it learns from, and how."""
 
@@ -39,7 +39,8 @@ class Block(nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         inner = self.norm2(self.conv2(self.act(self.norm1(self.conv1(x)))))
-        return self.act(inner + self.shortcut(x))
+        found: torch.Tensor = self.act(inner + self.shortcut(x))
+        return found
 
 
 class ResNet(nn.Module):
@@ -54,7 +55,8 @@ class ResNet(nn.Module):
         self.head = nn.Linear(8 * width, 10)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return self.head(self.blocks(self.stem(x)).mean((2, 3)))
+        scores: torch.Tensor = self.head(self.blocks(self.stem(x)).mean((2, 3)))
+        return scores
 
 
 class DecoderLayer(nn.Module):
@@ -70,9 +72,11 @@ class DecoderLayer(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         batch, length, width = x.shape
         heads = self.qkv(self.norm1(x)).view(batch, length, 3, self.heads, -1).permute(2, 0, 3, 1, 4)
-        attended = F.scaled_dot_product_attention(*heads, is_causal=True)
+        query, key, value = heads
+        attended = F.scaled_dot_product_attention(query, key, value, is_causal=True)
         x = x + self.proj(attended.transpose(1, 2).reshape(batch, length, width))
-        return x + self.down(self.act(self.up(self.norm2(x))))
+        found: torch.Tensor = x + self.down(self.act(self.up(self.norm2(x))))
+        return found
 
 
 class Decoder(nn.Module):
@@ -86,7 +90,8 @@ class Decoder(nn.Module):
 
     def forward(self, tokens: torch.Tensor) -> torch.Tensor:
         x = self.words(tokens) + self.places(torch.arange(tokens.shape[1]))
-        return self.head(self.norm(self.layers(x)))
+        scores: torch.Tensor = self.head(self.norm(self.layers(x)))
+        return scores
 
 
 def mlp() -> Workload:
@@ -134,7 +139,14 @@ WORKLOADS: dict[str, Callable[[], Workload]] = {
 }
 
 
-def make(name: str) -> Workload:
-    """Return a workload, the same one each time."""
+def make(name: str, batches: int = 1) -> Workload:
+    """Return a workload, the same one each time.
+
+    Args:
+        name: A key of `WORKLOADS`.
+        batches: How often the batch is repeated, for a larger one.
+    """
     torch.manual_seed(0)
-    return WORKLOADS[name]()
+    workload = WORKLOADS[name]()
+    inputs, targets = (torch.cat([each] * batches) for each in (workload.inputs, workload.targets))
+    return replace(workload, inputs=inputs, targets=targets)

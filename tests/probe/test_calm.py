@@ -8,7 +8,7 @@ from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from tests.probe.watched import watched
-from whygrad.probe import training
+from whygrad.probe import passed_steps
 from whygrad.probe.budget import Budget
 from whygrad.probe.loop import Loop
 
@@ -18,7 +18,7 @@ STEPS = 60
 @pytest.fixture
 def over_budget(monkeypatch):
     """A program whose every step counts as too expensive to follow, from the sixth on."""
-    monkeypatch.setattr(training, "CALM_AFTER", 5)
+    monkeypatch.setattr(passed_steps, "CALM_AFTER", 5)
     monkeypatch.setattr(Budget, "is_over", lambda *_: True)
     monkeypatch.setattr(Budget, "record_next", lambda *_, steps_done, **__: steps_done < 3)
 
@@ -101,6 +101,25 @@ def test_a_gradient_that_disappears_is_seen_when_the_loop_is_followed_again(tmp_
 def test_a_loss_that_is_nan_is_followed_at_once(tmp_path):
     evidence = watched(tmp_path, lambda: fit(break_at=27))
     assert [event.first_step for event in evidence.events_of("nonfinite_loss")] == [27]
+
+
+@pytest.mark.usefixtures("over_budget")
+def test_optimizers_that_take_turns_are_counted_apart(tmp_path, monkeypatch):
+    def program():
+        models = [nn.Linear(2, 1), nn.Linear(2, 1)]
+        optimizers = [torch.optim.SGD(model.parameters(), lr=0.1) for model in models]
+        for step in range(STEPS):
+            which = step % 3 == 0
+            optimizers[which].zero_grad()
+            models[which](torch.ones(1, 2)).sum().backward()
+            optimizers[which].step()
+
+    seen = looks(monkeypatch)
+    evidence = watched(tmp_path, program)
+    assert len(seen) < STEPS / 2
+    assert [optimizer.steps for optimizer in evidence.optimizers] == [STEPS * 2 // 3, STEPS // 3]
+    assert [optimizer.zero_grads for optimizer in evidence.optimizers] == [STEPS * 2 // 3, STEPS // 3]
+    assert {p.steps for p in evidence.parameters} == {STEPS * 2 // 3, STEPS // 3}
 
 
 @pytest.mark.usefixtures("over_budget")

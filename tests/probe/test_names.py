@@ -7,8 +7,8 @@ import torch
 from torch import nn
 
 from tests.probe.watched import by_name, watched
+from whygrad.probe.lookups import MAX_HOLDERS
 from whygrad.probe.session import Session, SessionOptions
-from whygrad.probe.training import MAX_HOLDERS
 
 X = torch.ones(4, 3)
 

@@ -269,7 +269,7 @@ def test_a_step_that_raises_once_does_not_end_the_counting(tmp_path):
 
 
 def test_a_loop_that_only_evaluates_is_not_watched_for_ever(tmp_path, monkeypatch):
-    monkeypatch.setattr("whygrad.probe.training.MAX_WINDOW_S", 0.01)
+    monkeypatch.setattr("whygrad.probe.windows.MAX_WINDOW_S", 0.01)
 
     def program():
         model = nn.Linear(3, 1)

@@ -483,7 +483,7 @@ def test_a_model_is_traced_by_jit_as_without_whygrad(tmp_path):
 
 
 def test_a_program_that_only_evaluates_is_not_watched_for_ever(tmp_path, monkeypatch):
-    monkeypatch.setattr("whygrad.probe.training.MAX_WINDOW_S", 0.05)
+    monkeypatch.setattr("whygrad.probe.windows.MAX_WINDOW_S", 0.05)
 
     def program():
         model = nn.Linear(3, 1)

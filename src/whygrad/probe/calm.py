@@ -1,14 +1,15 @@
 """Steps that are only counted: where a step takes less than a millisecond, following each costs more than the step.
 
-Once the budget is spent, a loop of one optimizer that goes on as before is followed in one step of many. In between,
-the wrapped functions of torch come here first, and all they do is count. A loss that is not finite, another optimizer
-or a closure end that at once.
+Once the budget is spent, a loop that goes on as before is followed in one step of many. In between, the wrapped
+functions of torch come here first, and all they do is count. A loss that is not finite, another optimizer or a closure
+end that at once.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -28,10 +29,11 @@ _NoTorchFunction: Any = torch._C.DisableTorchFunction
 class Passed:
     """What was counted while nothing was followed."""
 
-    steps: int = 0
+    steps: Counter[int] = field(default_factory=Counter)  # by the identity of the optimizer
+    clears: Counter[int] = field(default_factory=Counter)  # calls of its zero_grad, likewise
+    last: int = 0  # identity of the optimizer that made the last step
     backwards: int = 0
     backwards_since_step: int = 0
-    clears: int = 0  # calls of the optimizer's zero_grad
     loss: float | None = None  # the last one
     own_s: float = 0.0
 
@@ -42,20 +44,15 @@ class Calm:
 
     on_end: Callable[[Passed], None] = lambda _passed: None  # called with what has to be made up for
     left: int = 0  # steps; 0: the loop is followed
-    _optimizer: int = 0  # identity of the one that steps
+    _optimizers: frozenset[int] = frozenset()  # identities of those at work
     _row: int = FEWEST
     _passed: Passed = field(default_factory=Passed)
 
-    def begin(self, optimizer: torch.optim.Optimizer, step_s: float) -> None:
-        """Pass over the next steps of an optimizer, more of them each time.
-
-        Args:
-            optimizer: The only one at work.
-            step_s: What a step takes.
-        """
+    def begin(self, optimizers: Iterable[torch.optim.Optimizer], step_s: float) -> None:
+        """Pass over the next steps of some optimizers, more of them each time; `step_s` is what a step takes."""
         self.left = min(self._row, int(MOST_S / step_s) if step_s > 0 else MOST)
         self._row = min(2 * self._row + 1, MOST)
-        self._optimizer = id(optimizer)
+        self._optimizers = frozenset(map(id, optimizers))
 
     def end(self, *, early: bool = True) -> None:
         """Follow the loop again."""
@@ -104,23 +101,24 @@ class Calm:
         """Count a call of an optimizer's zero_grad."""
         if not self.left:
             return False
-        self._passed.clears += id(args[0]) == self._optimizer
+        self._passed.clears[id(args[0])] += 1
         return True
 
     def passes_step(self, optimizer: torch.optim.Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-        """Return whether a step that begins is passed over: one of the same optimizer, without a closure."""
+        """Return whether a step that begins is passed over: one of the same optimizers, without a closure."""
         if not self.left:
             return False
-        if id(optimizer) == self._optimizer and not args[1:] and not kwargs:
+        if id(optimizer) in self._optimizers and not args[1:] and not kwargs:
             return True
         self.end()
         return False
 
-    def stepped(self) -> bool:
-        """Count a step that was made; return whether it was passed over."""
+    def passes_end_of_step(self, optimizer: torch.optim.Optimizer) -> bool:
+        """Count a step that was made, if it was passed over."""
         if not self.left:
             return False
-        self._passed.steps += 1
+        self._passed.last = id(optimizer)
+        self._passed.steps[id(optimizer)] += 1
         self._passed.backwards_since_step = 0
         self.left -= 1
         if not self.left:

@@ -118,13 +118,13 @@ class Counts:
         course.last = step
         return lost if same else course.settle() or lost
 
-    def pass_over(self, optimizer: int, step: int, steps: int) -> None:
-        """Count `steps` steps, the first of them number `step`, as ones in which all was as in the step before."""
+    def pass_over(self, optimizer: int, steps: int, *, first: int, last: int) -> None:
+        """Count `steps` steps, from number `first` to number `last`, as ones in which all was as in the step before."""
         course = self._courses.get(optimizer)
         if course is not None and steps:
-            course.first = course.first if course.waiting else step
+            course.first = course.first if course.waiting else first
             course.waiting += steps
-            course.last = step + steps - 1
+            course.last = last
             for entry in course.entries():
                 entry.version = None  # what the last of them left was not looked at
 

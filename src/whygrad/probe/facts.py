@@ -40,7 +40,7 @@ def run_info(session: Session, *, ended: bool = False, raised: Raised | None = N
         own_s=session.guard.own_s,
         steps=session.training.steps,
         recorded_steps=session.training.recorded_steps,
-        traced_steps=session.training.traced_steps,
+        traced_steps=session.training.windows.traced_steps,
         forwards=session.outputs.forwards,
         backwards=session.training.backwards,
         grad_calls=session.training.grad_calls,
@@ -67,7 +67,7 @@ def write_facts(session: Session, *, ended: bool = False, raised: Raised | None 
     for optimizer in session.optimizers:
         writer.put(optimizer.fact())
     for replica in session.replicas:
-        writer.put(replica.fact(compiled=session.training.compiled))
+        writer.put(replica.fact(compiled=session.training.windows.compiled))
     for group in session.groups.facts(session.optimizers):
         writer.put(group)
     _write_numbers(session)
@@ -140,7 +140,7 @@ def merge_uses(session: Session) -> None:
         if use is not None and use.ref() is tensor:
             entry.uses = (entry.uses or 0) + use.count
             entry.used = use.site
-        elif entry.uses is None and session.training.traced_steps:
+        elif entry.uses is None and session.training.windows.traced_steps:
             entry.uses = 0
 
 

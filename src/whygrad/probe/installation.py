@@ -246,7 +246,7 @@ def _patch_excepthook(_session: Session, patches: Patches) -> None:
 def _patch_compile(session: Session, patches: Patches) -> None:
     def compiling(_args: Any, _kwargs: Any) -> None:
         if _here(session) is not None:
-            session.training.note_compiled()
+            session.training.windows.note_compiled()
 
     patches.observe(torch, "compile", before=session.guard.wrap("compile", compiling))
     patches.observe(nn.Module, "compile", before=session.guard.wrap("compile", compiling))
@@ -273,7 +273,7 @@ def _global_hooks(session: Session) -> list[Any]:
         return None if calm.passes_step(optimizer, args, kwargs) else before(optimizer, args, kwargs)
 
     def step_is_done(optimizer: Any, args: Any, kwargs: Any) -> None:
-        if not calm.stepped():
+        if not calm.passes_end_of_step(optimizer):
             after(optimizer, args, kwargs)
 
     def parameter_registered(module: nn.Module, name: str, parameter: Any) -> None:

@@ -18,6 +18,7 @@ from whygrad.probe.source import Site, UserCode, local_names, place_or_none, spa
 
 if TYPE_CHECKING:
     from whygrad.probe.gradient_norm import Norms
+    from whygrad.probe.groups import GroupTable
 
 MAX_RETIRED = 1000
 
@@ -29,6 +30,7 @@ class TrackedOptimizer:
     id: int
     ref: weakref.ref[torch.optim.Optimizer]
     type: str
+    key: int = 0  # its identity, while it lives
     name: str = ""
     made: Site | None = None
     stepped: Site | None = None
@@ -41,6 +43,7 @@ class TrackedOptimizer:
     parameters: int = 0
     is_plain: bool = True  # its last step had no closure, and no other step of it inside
     is_read: bool = False  # gradients and weights of the step that runs
+    is_looked_up: bool | None = None  # its parameters are found and named; None: not decided yet
     depth: int = 0  # a step() that calls super().step() runs the hooks twice; only the outer one is a step
     learning_rates: tuple[float, ...] = ()
     last_learning_rates: tuple[float, ...] = ()
@@ -106,7 +109,7 @@ class OptimizerTable:
         """Return the entry of an optimizer, made on first sight."""
         entry = self._by_id.get(id(optimizer))
         if entry is None or entry.ref() is not optimizer:
-            entry = TrackedOptimizer(self._count, weakref.ref(optimizer), type(optimizer).__name__)
+            entry = TrackedOptimizer(self._count, weakref.ref(optimizer), type(optimizer).__name__, id(optimizer))
             self._count += 1
             self._by_id[id(optimizer)] = entry
             self._all.append(entry)
@@ -158,3 +161,13 @@ def learning_rates(optimizer: torch.optim.Optimizer) -> tuple[float, ...]:
         else float("nan")
         for rate in rates
     )
+
+
+def note_rates(
+    groups: GroupTable, optimizer: torch.optim.Optimizer | None, tracked: TrackedOptimizer, steps: int = 1
+) -> None:
+    """Count steps at the present learning rates of an optimizer; at the last known ones if it is gone."""
+    if optimizer is not None:
+        tracked.last_learning_rates = learning_rates(optimizer)
+    tracked.zero_rate_steps += steps * all(rate == 0 for rate in tracked.last_learning_rates)
+    groups.note_step(optimizer, tracked, steps)

@@ -108,7 +108,7 @@ class Rewriting:
                 entry.restored += torch.equal(found, was) and not torch.equal(left, was)
                 entry.undone += self._undone(entry, left, found)
                 entry.replaced += bool(_size(found - left) >= _REPLACED * _size(left))
-                self.session.training.ask_for_trace()
+                self.session.training.windows.ask_for_trace()
 
     def _undone(self, entry: Tracked, left: torch.Tensor, found: torch.Tensor) -> float:
         """Return how much of the way from the first value the write took back; 0 where it went further."""

@@ -148,7 +148,7 @@ class Session:
         self.nonfinite = NonfiniteWatch(self)
         self.calm = Calm()
         self.training = Training(self, Budget(options.overhead, 1 if options.trace_all else options.every))
-        self.outputs.on_forward = self.training.check_window
+        self.outputs.on_forward = self.training.windows.check
         self.outputs.on_arguments = self._note_arguments
         self.outputs.on_output = self.activations.note
         self.tracer.listen("lineage", self.lineage.listen)
@@ -203,7 +203,7 @@ class Session:
         self.recorder = Recorder(writer, self.refused, Backlog(writer))
         self._undo = install(self)
         _active = self
-        self.training.open_window()
+        self.training.windows.open()
 
     def undo_later(self, undo: Callable[[], None]) -> None:
         """Have something else undone when the probe is switched off."""

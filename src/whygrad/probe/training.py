@@ -6,7 +6,7 @@ backward --> which leaves are reached --> optimizer pre-step: gradients, weights
 from __future__ import annotations
 
 import time
-from threading import get_ident
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import torch
@@ -18,30 +18,21 @@ from whygrad.probe.calm import Passed
 from whygrad.probe.closeness import Closeness
 from whygrad.probe.counting import Counts
 from whygrad.probe.events import place_as_dict
-from whygrad.probe.facts import merge_uses, resolve
-from whygrad.probe.gradient_hooks import note_hooks
-from whygrad.probe.graph import reached_leaves
+from whygrad.probe.facts import merge_uses
 from whygrad.probe.latecomers import Latecomers
-from whygrad.probe.optimizers import TrackedOptimizer, held_tensors, is_within_own_step, learning_rates
-from whygrad.probe.parameters import Tracked
+from whygrad.probe.lookups import Lookups
+from whygrad.probe.optimizers import TrackedOptimizer, held_tensors, is_within_own_step, note_rates
+from whygrad.probe.passed_steps import add_passed, may_be_calm
 from whygrad.probe.paths import merge_paths, note_lost_terms
+from whygrad.probe.reached import note_moves, note_reached
 from whygrad.probe.recording import measured
 from whygrad.probe.source import Site, place_or_none
-from whygrad.probe.variables import variable_name
-from whygrad.stats.kernel import is_supported, sample_view
+from whygrad.probe.windows import Windows
 
 if TYPE_CHECKING:
     from whygrad.probe.session import Session
 
 _clock = time.perf_counter
-
-TRACED_STEPS = 3  # of each optimizer
-RETRACED_STEPS = 2  # after a gradient has disappeared
-MAX_TRACED_STEPS = 24  # in all: a program that makes optimizers for ever must not be traced for ever
-MAX_WINDOW_S = 5.0  # of our own time between two steps: a program that never steps must not be watched for ever
-CALM_AFTER = 1000  # steps
-MAX_HOLDERS = 64  # optimizers of one parameter that are remembered: each round of training may make a new one
-SAMPLE = 1024  # elements of a parameter that are compared
 
 
 class Training:
@@ -50,75 +41,21 @@ class Training:
     def __init__(self, session: Session, budget: Budget) -> None:
         self.steps = 0
         self.recorded_steps = 0
-        self.traced_steps = 0
         self.backwards = 0
         self.grad_calls = 0
         self.recording = True
         self.closely = True  # the step that goes on is not only recorded
-        self.compiled = False
-        self._closeness = Closeness(always=session.options.trace_all)
-        self._latecomers = Latecomers()
+        self.windows = Windows(session)
         self.counts = Counts(session.parameters)
         self._session = session
         self._budget = budget
-        self._loss: float | None = None
-        self._resolved = False
-        self._asked = False
-        self._retrace = 0  # steps to trace because a gradient disappeared
-        self._window_began_s = 0.0  # of our own time
-        self._closed_in = 0  # the thread in which nothing is watched since the last step; 0: something is
         self._pace = Pace()
-        session.calm.on_end = self._make_up
+        self._closeness = Closeness(always=session.options.trace_all)
+        self._latecomers = Latecomers()
+        self._lookups = Lookups(session)
+        self._loss: float | None = None
         self._site: Site | None = None  # of the last backward pass
-
-    # -- windows: what is watched until the next step ---------------------------------------------------------------
-
-    def open_window(self) -> None:
-        """Watch, or stop watching, until the next step."""
-        self._window_began_s = self._session.guard.own_s
-        watch_calls = self.recording and not self.compiled
-        thread = 0 if watch_calls else get_ident()
-        if thread and thread == self._closed_in:
-            return
-        self._closed_in = thread
-        self._session.watch_calls(watch_calls)
-        self._session.outputs.closely = self.closely or self._session.options.trace_all
-        if watch_calls and self._wants_trace():
-            self._session.tracer.switch_on()
-        else:
-            self._session.tracer.switch_off()
-        self._session.nonfinite.switch(on=watch_calls and self.closely)
-
-    def _wants_trace(self) -> bool:
-        if self._session.options.trace_all:
-            return True
-        alive = [o for o in self._session.optimizers.alive() if o.ref() is not None]
-        young = not alive or any(o.steps < TRACED_STEPS for o in alive)
-        wanted = young or self.steps < TRACED_STEPS or self._retrace > 0
-        return wanted and self.traced_steps < MAX_TRACED_STEPS
-
-    def ask_for_trace(self) -> None:
-        """Trace the next steps, once: something wrote weights, and nobody saw what."""
-        if not self._asked:
-            self._asked = True
-            self._retrace = RETRACED_STEPS
-
-    def check_window(self) -> None:
-        """Stop watching where no step comes: a loop that only evaluates, or never calls `step()`, has seen enough."""
-        if self._session.options.trace_all:
-            return
-        if self.recording and self._session.guard.own_s - self._window_began_s > MAX_WINDOW_S:
-            self.recording = self.closely = False
-            self._session.outputs.close_window()
-            self._session.note("long stretches without an optimizer step were not watched throughout")
-            self.open_window()
-
-    def note_compiled(self) -> None:
-        """Stop looking into modules: under torch.compile the probe must not change what is compiled."""
-        if not self.compiled:
-            self.compiled = True
-            self._session.note("torch.compile is in use: outputs of modules and uses of parameters were not observed")
-            self.open_window()
+        session.calm.on_end = self._make_up
 
     # -- backward ---------------------------------------------------------------------------------------------------
 
@@ -132,97 +69,14 @@ class Training:
         root = roots[0] if roots else None
         loss = None if root is None else _value(root)
         self._loss = self._session.guard.run("loop", loop_events.unscaled_loss, self._session, loss, root)
-        self.check_window()
+        self.windows.check()
         self._session.nonfinite.before_backward(roots)
         if self.backwards == 0 or _is_power_of_two(self.backwards):
-            self._note_moves()
+            note_moves(self._session)
         if self._loss is not None:
             self._closeness.note_loss(self._loss)
-        if not self.closely:
-            return
-        if not self._resolved:
-            self._resolved = True
-            resolve(self._session, judge_stale=True)
-        leaves = reached_leaves(roots)
-        if leaves is None:
-            self._session.note("the autograd graph has over a million nodes: it was not walked")
-            return
-        if not any(
-            isinstance(leaf, torch.nn.Parameter) or self._session.parameters.get(leaf) for leaf in leaves.values()
-        ):
-            self._note_constant_loss(leaves)
-        for leaf in leaves.values():
-            entry = self._session.parameters.get(leaf) or self._new_leaf(leaf)
-            if entry is not None:
-                entry.reached += 1
-        for entry in self._session.parameters.alive():
-            entry.walked += 1
-        self._session.guard.run("loop", loop_events.note_graph, self._session, roots, inputs, leaves)
-
-    def _note_constant_loss(self, leaves: dict[int, torch.Tensor]) -> None:
-        """Note where a loss that reaches no parameter was made: a stand-in that only looks like a loss."""
-        for leaf in leaves.values():
-            site = self._session.tracer.made_at(leaf)
-            if site is not None:
-                self._session.events.note("constant_loss", self.steps, site)
-
-    def _may_be_calm(self, tracked: TrackedOptimizer, elapsed: float) -> bool:
-        """Return whether the next steps may be passed over: following every one is over the budget."""
-        session = self._session
-        if self.recording or self.steps < CALM_AFTER or not tracked.is_plain or session.tracer.active:
-            return False
-        if session.replicas or session.scaling.is_used or len(session.optimizers.alive()) != 1:
-            return False
-        return self._budget.is_over(elapsed, self._pace.value)
-
-    def _make_up(self, passed: Passed) -> None:
-        """Take note of steps that were only counted."""
-        self._session.guard.own_s += passed.own_s
-        self._session.guard.run("steps", self._add_passed, passed)
-
-    def _add_passed(self, passed: Passed) -> None:
-        session = self._session
-        tracked = session.optimizers.alive()[0]
-        first, self.steps = self.steps, self.steps + passed.steps
-        self.backwards += passed.backwards
-        tracked.steps += passed.steps
-        tracked.zero_grads += passed.clears
-        self.counts.pass_over(tracked.id, first, passed.steps)
-        session.events.repeat("backward", self.steps, self._site, passed.backwards)
-        session.loop.resume()
-        if passed.steps:
-            self._note_rates(tracked.ref(), tracked, passed.steps)
-            self._loss = passed.loss
-            tracked.backwards = passed.backwards // passed.steps
-            session.recorder.backlog.add_step(self._step_fact(tracked, self.steps - 1))
-        tracked.backwards = passed.backwards_since_step
-        if not passed.backwards_since_step:
-            self._prepare_next(None)
-
-    def _note_moves(self) -> None:
-        """Count the values that changed without a step: a write through `.data` leaves no other trace."""
-        stepped = {optimizer.id for optimizer in self._session.optimizers if optimizer.steps}
-        for entry in self._session.parameters.alive():
-            tensor = entry.ref()
-            before, entry.sample = entry.sample, None
-            if tensor is None or entry.changed_outside or not stepped.isdisjoint(entry.optimizers):
-                continue
-            if tensor.device.type != "cpu" or not is_supported(tensor):  # comparing would wait for an accelerator
-                continue
-            entry.sample = sample_view(tensor.detach(), SAMPLE).clone()
-            if before is not None and before.shape == entry.sample.shape:
-                entry.changed_outside += not torch.equal(before, entry.sample)
-
-    def _new_leaf(self, leaf: torch.Tensor) -> Tracked | None:
-        birth = self._session.parameters.birth(leaf)
-        birth.passes += 1
-        if isinstance(leaf, torch.nn.Parameter):
-            resolve(self._session, judge_stale=True)
-            found = self._session.parameters.get(leaf)
-            return found or self._session.parameters.add_loose(leaf, variable_name(leaf, self._session.user))
-        if birth.passes < 2 and len(self._session.optimizers):  # an input that requires grad lives for one pass
-            return None
-        return self._session.parameters.add_loose(leaf, variable_name(leaf, self._session.user))
+        if self.closely:
+            note_reached(self._session, roots, inputs)
 
     def after_backward(self, site: Site | None, roots: tuple[torch.Tensor, ...]) -> None:
         """Count a backward pass; where there is no optimizer, it is a step."""
@@ -251,7 +105,8 @@ class Training:
     def note_optimizer(self, optimizer: torch.optim.Optimizer, site: Site | None) -> None:
         """Remember a new optimizer and what it holds, though it may never step."""
         tracked = self._session.optimizers.note_made(optimizer, site)
-        self._link(held_tensors(optimizer), tracked)
+        if self._lookups.wants(tracked):
+            self._lookups.link(held_tensors(optimizer), tracked)
         self._session.guard.run("loop", self._session.loop.follow, optimizer, tracked)
 
     def before_step(self, optimizer: torch.optim.Optimizer, has_closure: bool) -> bool:
@@ -300,18 +155,12 @@ class Training:
             self._read(optimizer, tracked)
             self._session.recorder.drop_samples()
         tracked.stepped = site or tracked.stepped
-        self._note_rates(optimizer, tracked)
+        note_rates(self._session.groups, optimizer, tracked)
         self._session.guard.run("rewriting", self._session.rewriting.after_step, tracked)
         self._session.guard.run(
             "loop", lambda: loop_events.after_step(self._session, tracked, site, closure=has_closure)
         )
         self._step(optimizer, tracked)
-
-    def _note_rates(self, optimizer: torch.optim.Optimizer | None, tracked: TrackedOptimizer, steps: int = 1) -> None:
-        if optimizer is not None:
-            tracked.last_learning_rates = learning_rates(optimizer)
-        tracked.zero_rate_steps += steps * all(rate == 0 for rate in tracked.last_learning_rates)
-        self._session.groups.note_step(optimizer, tracked, steps)
 
     def _compare(self, optimizer: torch.optim.Optimizer, tracked: TrackedOptimizer) -> None:
         self._session.rewriting.before_step(optimizer, tracked, closely=self.closely)
@@ -320,12 +169,10 @@ class Training:
         held = held_tensors(optimizer)
         tracked.parameters = len(held)
         known = self.counts.known(tracked.id, held)
-        if known is None or self.steps < 2 or _is_power_of_two(self.steps):
+        is_new = known is None and self._lookups.wants(tracked)
+        if is_new or self.steps < 2 or _is_power_of_two(self.steps):
             known = None
-            self._link(held, tracked)
-            resolve(self._session, judge_stale=True)
-            self._session.copies.link()
-            self._session.guard.run("gradient hooks", note_hooks, self._session)
+            self._lookups.look(held, tracked)
         self._count(held, tracked, known)
         if self.recording:
             chosen = measured(self._session.parameters.alive(), tracked)
@@ -340,27 +187,11 @@ class Training:
             self._session.guard.run("paths", merge_paths, self._session, self._session.parameters.alive())
             self._session.guard.run("paths", note_lost_terms, self._session)
 
-    def _link(self, held: list[torch.Tensor], tracked: TrackedOptimizer) -> None:
-        for tensor in held:
-            entry = self._session.parameters.add(tensor)
-            if not entry.attribute and entry.is_nameless:
-                entry.attribute = variable_name(tensor, self._session.user)
-            if tracked.id not in entry.optimizers:
-                entry.optimizers = [*entry.optimizers[-MAX_HOLDERS:], tracked.id]
-                self._session.parameters.links += 1
-        optimizer = tracked.ref()
-        if optimizer is not None:
-            self._session.groups.note_members(optimizer, tracked, self._number)
-
-    def _number(self, tensor: torch.Tensor) -> int | None:
-        entry = self._session.parameters.get(tensor)
-        return None if entry is None else entry.id
-
     def _count(
         self, held: list[torch.Tensor], tracked: TrackedOptimizer | None, known: list[torch.Tensor] | None = None
     ) -> None:
         if self.counts.count(-1 if tracked is None else tracked.id, self.steps, held, known):
-            self._retrace = RETRACED_STEPS
+            self.windows.trace_again()
 
     def _step(self, optimizer: torch.optim.Optimizer | None, tracked: TrackedOptimizer | None) -> None:
         if tracked is None:
@@ -402,8 +233,7 @@ class Training:
             tracked.backwards = 0
             tracked.backward_norms = None
         if self._session.tracer.active:
-            self.traced_steps += 1
-            self._retrace = max(0, self._retrace - 1)
+            self.windows.note_traced_step()
             merge_uses(self._session)
             self._session.tracer.forget()
         self._latecomers.note_step(tracked, recorded=self.recording)
@@ -423,13 +253,33 @@ class Training:
         if not self.recording and self._budget.every is None:
             self.recording = self._latecomers.want(self._session.optimizers.alive())
         self.closely = self.recording and self._closeness.wants()
-        self.open_window()
+        self.windows.open()
         self._session.losses.end_step()
         if elapsed - self._session.flushed > self._session.flush_s or _is_power_of_two(self.steps):
             self._session.write()
-        optimizer = None if tracked is None else tracked.ref()
-        if tracked is not None and optimizer is not None and not was_recorded and self._may_be_calm(tracked, elapsed):
-            self._session.calm.begin(optimizer, elapsed / self.steps)
+        if tracked is not None and not was_recorded and may_be_calm(self._session):
+            self._begin_calm(elapsed)
+
+    # -- steps that are only counted --------------------------------------------------------------------------------
+
+    def _begin_calm(self, elapsed: float) -> None:
+        """Pass over the next steps, if following every one is over the budget."""
+        if self._budget.is_over(elapsed, self._pace.value):
+            alive = (tracked.ref() for tracked in self._session.optimizers.alive())
+            self._session.calm.begin([o for o in alive if o is not None], elapsed / self.steps)
+
+    def _make_up(self, passed: Passed) -> None:
+        self._session.guard.own_s += passed.own_s
+        self._session.guard.run("steps", self._add_passed, passed)
+
+    def _add_passed(self, passed: Passed) -> None:
+        last = add_passed(self._session, passed, self._site)
+        if last is not None:
+            self._loss = passed.loss
+            fact = replace(self._step_fact(last, self.steps - 1), backwards=passed.backwards // passed.steps.total())
+            self._session.recorder.backlog.add_step(fact)
+        if not passed.backwards_since_step:
+            self._prepare_next(None)
 
 
 def _value(loss: torch.Tensor) -> float | None:

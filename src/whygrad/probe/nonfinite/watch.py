@@ -174,7 +174,7 @@ class NonfiniteWatch(TorchFunctionMode):
             self._lookout.lines.learn(graph, self._calls.of)
 
     def _before_unwatched(self, roots: Sequence[torch.Tensor]) -> None:
-        if self._session.training.compiled or self._lookout.is_over:
+        if self._session.training.windows.compiled or self._lookout.is_over:
             return
         if any(self._finite.is_broken(root) for root in roots):
             traced, made = self._lookout.search(roots)

@@ -20,6 +20,17 @@ static int64_t run_start(int64_t count, int64_t limit, int64_t at)
     return (stretch * runs / stretches + stretch * 2654435769LL % (runs / stretches)) * RUN;
 }
 
+/* Ask for the run of a sample that comes a few runs after the one at `at`: runs lie far apart, and waiting for each takes
+ * several times as long as copying it. */
+static void ask_ahead(const char *from, int64_t size, int64_t count, int64_t limit, int64_t at)
+{
+    if (at + AHEAD * RUN < limit / RUN * RUN) {
+        const char *next = from + run_start(count, limit, at + AHEAD * RUN) * size;
+        for (int64_t byte = 0; byte < RUN * size; byte += 64)
+            __builtin_prefetch(next + byte);
+    }
+}
+
 /* Copy a sample of each tensor, one behind the other, to `into`; tensors without an address are passed over. */
 EXPORT void whygrad_samples(const struct tensor *tensors, int64_t many, int64_t limit, char *into)
 {
@@ -31,8 +42,10 @@ EXPORT void whygrad_samples(const struct tensor *tensors, int64_t many, int64_t 
         if (count <= limit)
             memcpy(into, from, (size_t)(taken * size));
         else
-            for (int64_t at = 0; at < taken; at += RUN)
+            for (int64_t at = 0; at < taken; at += RUN) {
+                ask_ahead(from, size, count, limit, at);
                 memcpy(into + at * size, from + run_start(count, limit, at) * size, (size_t)(RUN * size));
+            }
         into += taken * size;
     }
 }
@@ -45,8 +58,10 @@ static void gather(const struct tensor *tensor, int64_t limit, int64_t at, int n
         memcpy(into, from + at * size, (size_t)(n * size));
         return;
     }
-    for (int i = 0; i < n; i += RUN)
+    for (int i = 0; i < n; i += RUN) {
+        ask_ahead(from, size, tensor->count, limit, at + i);
         memcpy(into + i * size, from + run_start(tensor->count, limit, at + i) * size, (size_t)(RUN * size));
+    }
 }
 
 static void read_change(const struct tensor *tensor, const char *old, const void *new, int n, struct sums *into)
