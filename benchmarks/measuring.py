@@ -36,13 +36,14 @@ def measure(workload: str, plan: Plan) -> dict[str, Any]:
         **ours,
         "variants": ours["variants"] | habits,
         "memory": memory(workload, plan.memory_steps),
-        "parts": _measure_parts(workload, plan.parts_steps),
+        "parts": _measure_parts(workload, plan),
     }
 
 
 def _measure_whygrad(workload: str, plan: Plan) -> dict[str, Any]:
     with workers_of(workload, (PLAIN, AGAIN, DEFAULT, EVERY)) as workers:
         pieces = default_mode.start(workers[DEFAULT], workers[PLAIN], steps=plan.start_steps, seconds=plan.start_s)
+        workers[EVERY].ask(f"run {plan.every_steps}")
         turns = take_turns(workers, plan.rounds, plan.turn_s, _WARM_STEPS)
         place = workers[PLAIN].ask(f"place {plan.place_times}")
         for variant in (DEFAULT, EVERY):
@@ -54,7 +55,7 @@ def _measure_whygrad(workload: str, plan: Plan) -> dict[str, Any]:
     start = default_mode.first(pieces, plan.start_steps)
     return {
         "plain_ms": turns.step_ms(PLAIN),
-        "variants": {AGAIN: turns.ratios(AGAIN), **whole, EVERY: turns.ratios(EVERY)},
+        "variants": {AGAIN: turns.ratios(AGAIN), **whole, EVERY: turns.whole_ratio(EVERY)},
         "stored": written,
         "in_place": {name: place[name] for name in KERNELS},
         "default": said
@@ -74,8 +75,9 @@ def _measure_habits(workload: str, plan: Plan) -> dict[str, dict[str, float]]:
     return {habit: turns.ratios(habit) for habit in habits}
 
 
-def _measure_parts(workload: str, steps: int) -> dict[str, Any]:
-    words = [sys.executable, "-m", "benchmarks.parts", "--json", "--steps", str(steps), workload]
+def _measure_parts(workload: str, plan: Plan) -> dict[str, Any]:
+    numbers = ["--warm", str(plan.every_steps), "--steps", str(plan.parts_steps)]
+    words = [sys.executable, "-m", "benchmarks.parts", "--json", *numbers, workload]
     root = Path(__file__).resolve().parent.parent
     done = subprocess.run(
         words, cwd=root, env={**os.environ, "OMP_NUM_THREADS": "1"}, stdout=subprocess.PIPE, check=True, text=True

@@ -25,7 +25,7 @@ from benchmarks.habits import nothing
 from benchmarks.worker import run
 from benchmarks.workloads import make
 
-_WARM_STEPS = 6  # the first three are traced
+_FEW = 3  # steps of the plain loop before it is measured
 _clock = time.process_time  # others may be at work beside us
 
 
@@ -95,21 +95,21 @@ def watched(ledger: Ledger) -> Iterator[None]:
         session.finish()
 
 
-def measure(workload: str, steps: int) -> dict[str, Any]:
+def measure(workload: str, warm: int, steps: int) -> dict[str, Any]:
     """Return microseconds of a step: plain, watched, and by part and function."""
     torch.set_num_threads(1)
-    plain_s = _step_s(workload, steps)
+    plain_s = _step_s(workload, _FEW, steps)
     ledger = Ledger()
     with watched(ledger):
-        watched_s = _step_s(workload, steps, ledger.clear)
+        watched_s = _step_s(workload, warm, steps, ledger.clear)
         rows = ledger.rows(steps)
     return {"plain_us": 1e6 * plain_s, "watched_us": 1e6 * watched_s, "rows": rows}
 
 
-def _step_s(workload: str, steps: int, when_warm: Callable[[], None] = lambda: None) -> float:
+def _step_s(workload: str, warm: int, steps: int, when_warm: Callable[[], None] = lambda: None) -> float:
     each = make(workload)
     plain = nothing(each)
-    run(each, plain, _WARM_STEPS)
+    run(each, plain, warm)
     when_warm()
     return run(each, plain, steps)
 
@@ -118,10 +118,11 @@ def main(words: Sequence[str] | None = None) -> int:
     """Measure and print."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.parts", description=__doc__)
     parser.add_argument("workload")
-    parser.add_argument("--steps", type=int, default=5)
+    parser.add_argument("--warm", type=int, default=24, help="steps before; the first ones are looked at closely (24)")
+    parser.add_argument("--steps", type=int, default=17, help="steps, of which one in 17 is looked at closely (17)")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args(words)
-    found = measure(options.workload, options.steps)
+    found = measure(options.workload, options.warm, options.steps)
     if options.json:
         print(json.dumps(found))
         return 0

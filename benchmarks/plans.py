@@ -15,17 +15,19 @@ class Plan:
     habit_turn_s: float = 1.0
     start_steps: int = 40  # of the default mode, at least
     start_s: float = 60.0  # and at least: the budget has caught up with the dense start by then
+    every_steps: int = 24  # of `--every 1`, before it is measured: it looks closely at the first ones
     place_times: int = 6
     memory_steps: int = 4  # the first three are traced
-    parts_steps: int = 5
+    parts_steps: int = 17  # one of which is looked at closely
 
 
 _LONG = Plan()
-_SHORT = replace(_LONG, start_steps=100, start_s=30.0)  # a hundred short steps are caught up with sooner
+# A hundred short steps are caught up with sooner.
+_SHORT = replace(_LONG, start_steps=100, start_s=30.0, every_steps=120)
 _PLANS = {
     "tiny MLP 4-8-2": replace(_SHORT, place_times=300, memory_steps=300, parts_steps=3000),
     "MLP 784-512-512-10": replace(_SHORT, place_times=60, memory_steps=60, parts_steps=300),
-    "wide 4096x4096": replace(_LONG, place_times=12, parts_steps=12),
+    "wide 4096x4096": replace(_LONG, place_times=12, parts_steps=34),
 }
 _QUICK = Plan(
     rounds=2,
@@ -33,6 +35,7 @@ _QUICK = Plan(
     turn_s=0.05,
     habit_turn_s=0.05,
     start_steps=5,
+    every_steps=5,
     start_s=0.05,
     place_times=2,
     memory_steps=4,

@@ -155,7 +155,7 @@ def test_the_start_of_the_default_mode_counts_as_a_whole():
 
 
 def test_parts_add_up_to_most_of_what_a_step_takes():
-    script = "import sys, json; from benchmarks.parts import measure; print(json.dumps(measure(sys.argv[1], 20)))"
+    script = "import sys, json; from benchmarks.parts import measure; print(json.dumps(measure(sys.argv[1], 5, 20)))"
     found = json.loads(turns.subprocess.check_output([sys.executable, "-c", script, TINY], cwd=bench.FOLDER.parent))
     by_part = {row["part"] for row in found["rows"]}
     assert {"steps", "outputs", "statistics", "run file"} <= by_part

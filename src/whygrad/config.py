@@ -3,6 +3,7 @@
     [tool.whygrad]            # in pyproject.toml; in whygrad.toml the same keys without a table
     every = 10                # or "auto": as often as `overhead` allows
     overhead = 0.02           # share of the run's time
+    max-size = 256            # MB: what the run file of one rank may come to
     fail-on = "error"         # or "warning", "info", "never"
     color = "auto"            # or "always", "never"
     output-format = "text"    # or "json"
@@ -14,16 +15,21 @@ key is an error that names the nearest known one: a setting with a typing mistak
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from whygrad.errors import WhygradError
-from whygrad.model import Finding, Severity
+
+if TYPE_CHECKING:
+    from whygrad.model import Finding
 
 DEFAULT_OVERHEAD = 0.02
+DEFAULT_MAX_SIZE = 256.0  # MB: about 1,500 recorded steps of 300 tensors
+LEAST_MAX_SIZE = 16.0  # MB: several times what the probe hands over at once
 
 _N = TypeVar("_N", int, float)
 
@@ -56,6 +62,8 @@ class FailOn(StrEnum):
         """Return whether one of the findings is at least that severe."""
         if self is FailOn.NEVER:
             return False
+        from whygrad.model import Severity  # with all facts: half of the time in which a command starts
+
         return any(finding.severity.order <= Severity(self.value).order for finding in findings)
 
 
@@ -72,6 +80,7 @@ class Config:
 
     every: int | None = None  # record every N steps; None: as often as `overhead` allows
     overhead: float = DEFAULT_OVERHEAD  # share of the run's time, above 0 and at most 1
+    max_size: float = DEFAULT_MAX_SIZE  # MB (10**6 bytes), of the run file of one rank
     fail_on: FailOn | None = None  # None: `run` never fails, the reading commands fail on errors
     color: Color = Color.AUTO
     output_format: OutputFormat = OutputFormat.TEXT
@@ -175,6 +184,13 @@ def _overhead(value: object, origin: str) -> float:
     return share
 
 
+def _max_size(value: object, origin: str) -> float:
+    size = _parsed(float, value)
+    if size is None or not LEAST_MAX_SIZE <= size < math.inf:
+        raise _unfit(value, origin, f"a number of MB from {LEAST_MAX_SIZE:.0f} on")
+    return size
+
+
 def _parsed(kind: Callable[[str], _N], value: object) -> _N | None:
     try:
         return kind(str(value))
@@ -206,6 +222,7 @@ def _unfit(value: object, origin: str, wanted: str) -> WhygradError:
 _READERS: dict[str, Callable[[object, str], object]] = {
     "every": _every,
     "overhead": _overhead,
+    "max_size": _max_size,
     "fail_on": _choice(FailOn),
     "color": _choice(Color),
     "output_format": _choice(OutputFormat),

@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from enum import StrEnum
-from html import escape
 from typing import Any
 
 
@@ -37,7 +36,7 @@ class Role(StrEnum):
     """Which tensor a statistic describes."""
 
     GRADIENT = "gradient"  # `.grad` of a parameter as its optimizer step uses it
-    BACKWARD = "backward"  # as the last backward before that step left it, unscaled; only count, squares, whole zeros
+    BACKWARD = "backward"  # as the last backward before that step left it, unscaled; where it differs
     WEIGHT = "weight"  # the parameter before its step
     UPDATE = "update"  # the parameter after its step minus before; zeros are elements that did not change
     OUTPUT = "output"  # what a module returned in forward
@@ -537,6 +536,8 @@ class Step:
     weight_l2: float | None = None  # norm over all weights before the step
     update_l2: float | None = None  # norm over all updates (of large tensors, a sample)
     backward_l2: float | None = None  # norm over all gradients of the optimizer after its last backward, unscaled
+    position: int | None = None  # steps of the same optimizer before it: a long run's file lacks some; None: not known
+    recorded_before: int | None = None  # recorded steps before it, likewise
 
 
 @dataclass(frozen=True, slots=True)
@@ -675,6 +676,8 @@ class Finding:
 
     def _repr_html_(self) -> str:
         """Return what a notebook shows: names and code of somebody's program, so escaped."""
+        from html import escape
+
         place = ""
         if self.place is not None:
             where = escape(f"{self.place.file}:{self.place.line}")

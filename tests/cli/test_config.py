@@ -29,10 +29,11 @@ def test_without_any_setting_the_defaults_hold(folder: Path) -> None:
 def test_all_keys_of_a_file_are_read(folder: Path) -> None:
     write(
         folder.parent,
-        'every = 10\noverhead = 0.5\nfail-on = "info"\ncolor = "never"\noutput-format = "json"\nquiet = true',
+        'every = 10\noverhead = 0.5\nmax-size = 64\nfail-on = "info"\ncolor = "never"\n'
+        'output-format = "json"\nquiet = true',
     )
 
-    expected = Config(10, 0.5, FailOn.INFO, Color.NEVER, OutputFormat.JSON, quiet=True)
+    expected = Config(10, 0.5, 64.0, FailOn.INFO, Color.NEVER, OutputFormat.JSON, quiet=True)
     assert expected == load(folder, {}, {})
 
 
@@ -71,7 +72,7 @@ def test_its_own_file_comes_before_pyproject(folder: Path) -> None:
     [
         ("evry = 1", "unknown key `evry` for whygrad: did you mean `every`?"),
         ("fail_on = 'error'", "unknown key `fail_on` for whygrad: did you mean `fail-on`?"),
-        ("zzz = 1", "known are color, every, fail-on, output-format, overhead, quiet"),
+        ("zzz = 1", "known are color, every, fail-on, max-size, output-format, overhead, quiet"),
         ("[rules]\nx = 1", "unknown key `rules`"),
         ("every = 0", 'is 0; it has to be a whole number of steps from 1 on, or "auto"'),
         ("every = 1.5", "`every` in "),
@@ -81,6 +82,9 @@ def test_its_own_file_comes_before_pyproject(folder: Path) -> None:
         ("overhead = 1.01", "is 1.01;"),
         ("overhead = nan", "is nan;"),
         ("overhead = '2%'", "is '2%';"),
+        ("max-size = 15.9", "is 15.9; it has to be a number of MB from 16 on"),
+        ("max-size = inf", "is inf;"),
+        ("max-size = '1 GB'", "is '1 GB';"),
         ("color = 'blue'", "is 'blue'; it has to be one of auto, always, never"),
         ("color = ['auto']", "is ['auto'];"),
         ("fail-on = 'errors'", "it has to be one of error, warning, info, never"),

@@ -53,7 +53,7 @@ def test_all_that_follows_the_program_belongs_to_it(words: list[str], target: Ta
 
 
 def test_options_are_taken_in(here: Path) -> None:
-    paths, shares = ("--json", "out.json", "-q", "-o", "run"), ("--every", "3", "--overhead", "0.1")
+    paths, shares = ("--json", "out.json", "-q", "-o", "run"), ("--every", "3", "--overhead", "0.1", "--max-size", "50")
 
     _, options = read(*paths, *shares, "--fail-on", "warning", "--color", "never", "train.py")
 
@@ -67,6 +67,7 @@ def test_options_are_taken_in(here: Path) -> None:
         quiet=True,
         every=3,
         overhead=0.1,
+        max_size=50.0,
         fail_on=FailOn.WARNING,
         color=Color.NEVER,
     )

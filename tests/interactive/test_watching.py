@@ -1,5 +1,6 @@
 """watch(): the same probe from inside a program."""
 
+import inspect
 import math
 
 import pytest
@@ -9,7 +10,11 @@ from torch import nn
 
 import whygrad
 from tests.probe.test_transparency import fingerprint
+from whygrad.config import Config
 from whygrad.interactive.watching import Watch
+from whygrad.probe.backwards import BACKWARDS
+from whygrad.probe.session import Session
+from whygrad.runfile.writer import MAX_BYTES
 
 X = torch.linspace(-1, 1, 64).reshape(16, 4)
 Y = torch.arange(16) % 2
@@ -173,3 +178,19 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path):
 
     with pytest.raises(whygrad.WhygradError, match="file"):
         whygrad.watch(mlp(), folder=tmp_path / "file" / "run")
+
+
+def test_the_run_file_may_be_as_large_as_the_command_lets_it_be():
+    default = inspect.signature(whygrad.watch).parameters["max_size"].default
+
+    assert default == Config().max_size == MAX_BYTES / 10**6
+
+
+def test_the_run_file_is_kept_to_the_size_that_is_asked_for(monkeypatch):
+    made = []
+    monkeypatch.setattr(Session, "start", lambda session: made.append(session.options.max_bytes))
+
+    whygrad.watch(max_size=20.5)
+    BACKWARDS.remove()
+
+    assert made == [20_500_000]

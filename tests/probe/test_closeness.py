@@ -9,14 +9,14 @@ import torch
 from torch import nn
 
 from tests.probe.watched import watched
-from whygrad.probe.closeness import ALARMED, EVERY, FIRST, MAX_ALARMS, Closeness
+from whygrad.probe.closeness import ALARMED, EVERY, FEWEST, FIRST, FIRST_S, MAX_ALARMS, Closeness
 from whygrad.probe.nonfinite.watch import NonfiniteWatch
 
 
-def wanted(closeness, steps, losses=None):
+def wanted(closeness, steps, losses=None, own_s=0.0):
     found = []
     for step in range(steps):
-        found.append(closeness.wants())
+        found.append(closeness.wants(own_s))
         if losses is not None:
             closeness.note_loss(losses(step))
     return found
@@ -26,6 +26,12 @@ def test_the_first_recorded_steps_are_and_some_of_those_after():
     found = wanted(Closeness(), FIRST + 10 * EVERY)
     assert all(found[:FIRST])
     assert 9 <= sum(found[FIRST:]) <= 11
+
+
+def test_where_looks_are_dear_fewer_of_the_first_are():
+    found = wanted(Closeness(), FIRST, own_s=FIRST_S)
+    assert all(found[:FEWEST])
+    assert sum(found[FEWEST:]) <= 5
 
 
 def test_of_two_optimizers_that_take_turns_both_are_looked_at():

@@ -1,5 +1,7 @@
 """Copies that part for good are found with the cause that the step before shows; everything else is silence."""
 
+from dataclasses import replace
+
 import pytest
 
 from tests.rules.builders import line, module, optimizer, parameter
@@ -155,6 +157,20 @@ def test_steps_are_matched_by_optimizer_where_one_rank_recorded_fewer():
 
     assert finding.evidence["compared_steps"] == STEPS // 2
     assert finding.evidence["first_step"] == 2
+
+
+def test_steps_are_matched_by_their_position_where_a_long_run_lacks_some():
+    def thinned(lacking, weights, gradients):
+        whole = rank(0, [weights], [gradients], replicas=[replica()])
+        left = [replace(step, position=step.id) for step in whole.steps if step.id not in lacking]
+        return replace(whole, steps=tuple(left))
+
+    equal = [thinned((3, 5), same(), AVERAGED), thinned((4,), same(), AVERAGED)]
+    parted = [thinned((3, 5), same(), AVERAGED), thinned((4,), apart(7), OWN)]
+
+    assert found(equal) == []
+    (finding,) = found(parted)
+    assert "from step 7 on" in finding.message
 
 
 def test_the_verdict_asks_a_rule_about_ranks_once_with_all_of_them():

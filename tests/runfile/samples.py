@@ -41,7 +41,7 @@ PARAMETER = Parameter(
 )
 OUTPUT = Output(0, "b", 0, 1, (8, 2), "float32", calls=5, view_written=True)
 OPTIMIZER = Optimizer(0, "optimizer", "SGD", made_at=PLACE, learning_rates=(0.1, 0.0))
-STEP = Step(0, 0, 0.5, backwards=1, loss=2.5, learning_rates=(0.1,), recorded=True)
+STEP = Step(0, 0, 0.5, backwards=1, loss=2.5, learning_rates=(0.1,), recorded=True, position=0, recorded_before=0)
 EVENT = Event("cut", 0, 4, count=5, subject="b.weight", place=PLACE, detail={"operation": "detach", "lost": [0, 1]})
 TOTAL = Total(Role.GRADIENT, 0, steps=5, statistics=Statistics(8, -1.5, 3, 4, 2, 1, 0, 0))
 

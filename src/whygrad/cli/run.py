@@ -61,6 +61,7 @@ def _parser() -> Parser:
     parser.add_argument("-o", "--output", metavar="DIR", help="folder for the run files (.whygrad/NAME-TIME-PID)")
     parser.add_argument("--every", metavar="N", help="record every N steps (auto: as often as the overhead allows)")
     parser.add_argument("--overhead", metavar="SHARE", help="share of the program's time that may be used (0.02)")
+    parser.add_argument("--max-size", metavar="MB", help="largest run file of one rank; old steps make room (256)")
     parser.add_argument(
         "--trace-all",
         action="store_true",
@@ -100,6 +101,7 @@ def _options(arguments: argparse.Namespace, target: Target) -> RunOptions:
         every=config.every,
         trace_all=arguments.trace_all,
         overhead=config.overhead,
+        max_size=config.max_size,
         fail_on=config.fail_on or FailOn.NEVER,
         color=config.color,
         rank=ranks.rank(),

@@ -88,6 +88,7 @@ def watch(
     *,
     every: int | None = None,
     overhead: float = 0.02,
+    max_size: float = 256.0,
     folder: str | PathLike[str] | None = None,
 ) -> Watch:
     """Watch the training that follows, until the handle is closed or its `with` block ends.
@@ -98,6 +99,7 @@ def watch(
         optimizer: An optimizer that was made before; those made later are found.
         every: Record full statistics every so many steps; None: as often as `overhead` allows, densely at first.
         overhead: Share of the run's time that whygrad may take.
+        max_size: What the run file may come to, in MB, 16 or more; of a long run, old steps make room for new ones.
         folder: Where to write the run file; None: `.whygrad/<name>-<UTC time>-<pid>` in the working directory.
 
     Returns:
@@ -111,7 +113,7 @@ def watch(
     session = active_session()
     owned = session is None
     if session is None:
-        session = _start(every, overhead, folder)
+        session = _start(every, overhead, max_size, folder)
         gc.collect()  # what an earlier cell of the notebook made, and is waiting for this, is no part of the training
         for thing in gc.get_objects():  # those made before; no isinstance: it may run a program's own code
             if torch.optim.Optimizer in type(thing).__mro__:
@@ -133,10 +135,12 @@ def _check(models: tuple[object, ...], optimizer: object) -> None:
         raise WhygradError(msg)
 
 
-def _start(every: int | None, overhead: float, folder: str | PathLike[str] | None) -> Session:
+def _start(every: int | None, overhead: float, max_size: float, folder: str | PathLike[str] | None) -> Session:
     script = str(getattr(sys.modules.get("__main__"), "__file__", None) or "")
     where = Path(folder) if folder is not None else _default_folder(script)
-    session = Session(SessionOptions(where, script, tuple(sys.argv[1:]), every=every, overhead=overhead))
+    max_bytes = round(max_size * 10**6)
+    argv = tuple(sys.argv[1:])
+    session = Session(SessionOptions(where, script, argv, every=every, overhead=overhead, max_bytes=max_bytes))
     try:
         session.start()
     except (OSError, RunFileError) as error:

@@ -52,6 +52,7 @@ def _start(options: RunOptions, folder: Path, worker: int | None) -> Session:
             every=options.every,
             trace_all=options.trace_all,
             overhead=options.overhead,
+            max_bytes=round(options.max_size * 10**6),
             rank=options.rank,
             world_size=options.world_size,
             file_name=None if worker is None else f"worker{worker}",

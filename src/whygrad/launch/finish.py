@@ -7,10 +7,8 @@ status is settled. Nothing that fails here may change any of that.
 from __future__ import annotations
 
 import os
-import platform
 import signal
 import sys
-import traceback
 import warnings
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
@@ -19,10 +17,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from whygrad._version import __version__
+from whygrad.config import FailOn
 from whygrad.errors import WhygradError
 from whygrad.launch import console, ranks
 from whygrad.launch.options import RunOptions
-from whygrad.model import Raised, RunInfo
 
 if TYPE_CHECKING:
     from whygrad.probe.session import Session
@@ -93,7 +91,7 @@ def _judge(options: RunOptions, ending: Ending, received: list[int]) -> Verdict 
     try:
         if ending.session is not None:
             ending.session.finish(ending.error)
-        if not _is_speaker(options, ending, received):
+        if not _is_speaker(options, ending, received) or not _is_wanted(options):
             return None
         if ending.problem is not None:
             return _failure(options, ending, ending.problem)
@@ -130,6 +128,11 @@ def _is_speaker(options: RunOptions, ending: Ending, received: list[int]) -> boo
     return not ranks.wait_for_first(folder, patience_s=CRASH_PATIENCE_S, hurry=received) and ranks.claim(folder)
 
 
+def _is_wanted(options: RunOptions) -> bool:
+    """Return whether anybody asks for the verdict; the run file has all that it rests on."""
+    return not options.quiet or options.json is not None or options.fail_on is not FailOn.NEVER
+
+
 def _of_run(options: RunOptions, folder: Path) -> Verdict:
     from whygrad.report import json_output, terminal
     from whygrad.run import load
@@ -142,6 +145,8 @@ def _of_run(options: RunOptions, folder: Path) -> Verdict:
 
 def _failure(options: RunOptions, ending: Ending, error: Exception) -> Verdict:
     if os.environ.get("WHYGRAD_DEBUG"):
+        import traceback
+
         traceback.print_exception(error, file=sys.__stderr__)
     if isinstance(error, WhygradError | OSError):
         return _nothing(options, ending, f"the program was not watched: {error}")
@@ -150,6 +155,9 @@ def _failure(options: RunOptions, ending: Ending, error: Exception) -> Verdict:
 
 def _nothing(options: RunOptions, ending: Ending, note: str) -> Verdict:
     """Return the verdict on a run that cannot be judged."""
+    import platform
+
+    from whygrad.model import Raised, RunInfo
     from whygrad.report import json_output
 
     info = RunInfo(

@@ -6,7 +6,7 @@ import json
 import sys
 from dataclasses import asdict, dataclass, replace
 
-from whygrad.config import Color, FailOn
+from whygrad.config import DEFAULT_MAX_SIZE, Color, FailOn
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +22,7 @@ class RunOptions:
     quiet: bool = False
     every: int | None = None  # record every N steps; None: as often as `overhead` allows
     overhead: float = 0.0  # share of the run's time
+    max_size: float = DEFAULT_MAX_SIZE  # MB, of the run file of one rank
     trace_all: bool = False  # follow every call of every step, whatever it costs
     fail_on: FailOn = FailOn.NEVER
     color: Color = Color.AUTO

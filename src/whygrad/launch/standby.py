@@ -89,9 +89,13 @@ class Standby:
             sys.meta_path.remove(self)
         try:
             self._import_package()
-            from whygrad.launch.boot import activate
+            from whygrad.uncollected import count_as_old, uncollected
 
-            self._session = activate(self._options)
+            with uncollected():
+                from whygrad.launch.boot import activate
+
+                self._session = activate(self._options)
+                count_as_old()
         except Exception as error:
             self._problem = error
 
@@ -100,9 +104,12 @@ class Standby:
             return
         try:
             self._import_package()
-            from whygrad.launch.finish import Ending, finish
+            from whygrad.uncollected import uncollected
 
-            finish(self._options, Ending(self._session, self._problem, self.error or uncaught_error(), self.status))
+            with uncollected():
+                from whygrad.launch.finish import Ending, finish
+
+                finish(self._options, Ending(self._session, self._problem, self.error or uncaught_error(), self.status))
         except Exception as error:
             _complain(error)
 

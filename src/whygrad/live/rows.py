@@ -15,6 +15,7 @@ from enum import StrEnum
 from whygrad.evidence import Evidence
 from whygrad.model import Parameter, Role, Statistics
 from whygrad.report.states import state
+from whygrad.spread import spread
 
 SPARK_STEPS = 24
 _BLOCKS = "\u2581\u2582\u2583\u2584\u2585\u2586\u2587\u2588"
@@ -109,11 +110,11 @@ def _badness(row: Row) -> tuple[int, float, int]:
 
 def loss_line(evidence: Evidence, width: int) -> str:
     """Return the loss over the steps as blocks, and its last value."""
-    losses = [step.loss for step in evidence.steps if step.loss is not None]
-    if not losses:
+    known = [(step.id, step.loss) for step in evidence.steps if step.loss is not None]
+    if not known:
         return "no loss yet"
-    room = max(8, width)
-    shown = losses if len(losses) <= room else [losses[round(i * (len(losses) - 1) / (room - 1))] for i in range(room)]
+    losses = [loss for _, loss in known]
+    shown = [losses[i] for i in spread([step for step, _ in known], max(8, width))]
     finite = [value for value in shown if math.isfinite(value)]
     low, high = (min(finite), max(finite)) if finite else (0.0, 1.0)
     return "".join(_height(value, low, high) for value in shown) + f"  loss {losses[-1]:.4g}"

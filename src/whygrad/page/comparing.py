@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from whygrad.evidence import Evidence
 from whygrad.model import Finding
 from whygrad.page.rendering import filled, stylesheet
-from whygrad.page.series import thinned
 from whygrad.report.comparison import ComparedParameter, Comparison
 from whygrad.report.writing import scientific, times
+from whygrad.spread import spread
 
 BAR = 420  # width of the longest bar
 LOSS_WIDTH, LOSS_HEIGHT = 640, 180
@@ -101,7 +101,7 @@ def _curves(labels: tuple[str, str], a: Evidence, b: Evidence) -> list[Curve]:
             f"{loss[0][1]:.3g} to {loss[-1][1]:.3g}",
             " ".join(
                 f"{step / last * LOSS_WIDTH:.1f},{(high - value) / span * LOSS_HEIGHT:.1f}"
-                for step, value in (loss[at] for at in thinned(range(len(loss)), 1, _POINTS))
+                for step, value in (loss[at] for at in spread([step for step, _ in loss], _POINTS))
             ),
         )
         for label, loss in zip(labels, losses, strict=True)

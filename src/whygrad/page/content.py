@@ -111,6 +111,7 @@ def data(run: RunView, track: Track = iter) -> dict[str, Any]:
         "output": _drawn(grid(evidence, Role.OUTPUT, output_ids, _OUTPUT_SIZES, track)),
         "output_gradient": _drawn(grid(evidence, Role.OUTPUT_GRADIENT, output_ids, _OUTPUT_SIZES, track)),
         "loop": _loop(evidence),
+        "is_thinned": evidence.lacks_statistics,
         "events": [asdict(moment) for moment in moments(evidence)],
     }
 
@@ -151,11 +152,11 @@ def _output(output: Output) -> dict[str, Any]:
 
 def _loop(evidence: Evidence) -> dict[str, Any]:
     """Return loss and learning rate over the steps: all where they are few, else evenly spread ones."""
-    chosen = set(thinned([step.id for step in evidence.steps], 1, 2000))
+    ids = [step.id for step in evidence.steps]
+    chosen = set(thinned(ids, 1, 2000, at=ids))
     steps = [step for step in evidence.steps if step.id in chosen]
     return {
         "steps": [step.id for step in steps],
-        "of": len(evidence.steps),
         "loss": [None if step.loss is None else _finite(step.loss) for step in steps],
         "learning_rate": [_finite(max(step.learning_rates, default=math.nan)) for step in steps],
         "nonfinite": [step.id for step in evidence.steps if step.loss is not None and not math.isfinite(step.loss)],
@@ -169,12 +170,11 @@ def _finite(value: float) -> float | None:
 def thinning(values: dict[str, Any]) -> str:
     """Return a sentence on the recorded steps that are left out; "" where none is."""
     numbers = values["gradient"]
+    fewer = "Of the older steps of this long run, the run file keeps fewer." if values["is_thinned"] else ""
     if len(numbers["steps"]) >= numbers["recorded"]:
-        return ""
-    return (
-        f"{len(numbers['steps'])} of {numbers['recorded']} recorded steps are shown, evenly spread; "
-        "the run file has them all."
-    )
+        return fewer
+    shown = f"{len(numbers['steps'])} of {numbers['recorded']} recorded steps are shown, evenly spread"
+    return f"{shown}. {fewer}" if fewer else f"{shown}; the run file has them all."
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 from whygrad.evidence import Evidence
 from whygrad.model import HISTOGRAM_BINS, Role, Statistics
+from whygrad.spread import spread
 
 MAX_CELLS = 120_000  # tensors x steps of each picture
 MAX_STEPS = 1000  # more columns than that are no use on a screen
@@ -34,18 +35,25 @@ class Grid:
     columns: dict[str, str]  # name -> base64 of float32 [tensors, S]; NaN where nothing was recorded
 
 
-def thinned(steps: Sequence[int], tensors: int, cells: int = MAX_CELLS) -> tuple[int, ...]:
-    """Return at most as many steps as the page has room for, evenly spread, first and last included."""
+def thinned(
+    steps: Sequence[int], tensors: int, cells: int = MAX_CELLS, *, at: Sequence[int] | None = None
+) -> tuple[int, ...]:
+    """Return at most as many steps as the page has room for, evenly spread, first and last included.
+
+    Args:
+        steps: All there are.
+        tensors: That are drawn at each step.
+        cells: Tensors x steps that there is room for.
+        at: Where each step lies; None: as far from its neighbours as any other.
+    """
     room = max(2, min(MAX_STEPS, cells // max(1, tensors)))
-    if len(steps) <= room:
-        return tuple(steps)
-    return tuple(steps[round(i * (len(steps) - 1) / (room - 1))] for i in range(room))
+    return tuple(steps[i] for i in spread(range(len(steps)) if at is None else at, room))
 
 
 def grid(evidence: Evidence, role: Role, ids: Sequence[int], columns: dict[str, _Column], track: Track = iter) -> Grid:
     """Return the statistics of tensors in one role over the recorded steps."""
     recorded = evidence.matrices.steps(role)
-    steps = thinned(recorded, len(ids))
+    steps = thinned(recorded, len(ids), at=evidence.recorded_before(recorded))
     values = {name: [math.nan] * (len(ids) * len(steps)) for name in columns}
     for at, step in enumerate(track(steps)):
         found = evidence.matrices.read(step, role)
@@ -60,7 +68,7 @@ def grid(evidence: Evidence, role: Role, ids: Sequence[int], columns: dict[str, 
 def update_ratios(evidence: Evidence, ids: Sequence[int], track: Track = iter) -> Grid:
     """Return the size of each update against its weight: RMS of the one over RMS of the other."""
     recorded = evidence.matrices.steps(Role.UPDATE)
-    steps = thinned(recorded, len(ids))
+    steps = thinned(recorded, len(ids), at=evidence.recorded_before(recorded))
     values = [math.nan] * (len(ids) * len(steps))
     for at, step in enumerate(track(steps)):
         updates, weights = evidence.matrices.read(step, Role.UPDATE), evidence.matrices.read(step, Role.WEIGHT)
@@ -73,8 +81,9 @@ def update_ratios(evidence: Evidence, ids: Sequence[int], track: Track = iter) -
 
 def histograms(evidence: Evidence, ids: Sequence[int], track: Track = iter) -> Grid:
     """Return the size histogram of each gradient over time: shares of its largest bin as bytes, [tensors, S, 32]."""
-    recorded = [s for s in evidence.matrices.steps(Role.GRADIENT) if evidence.matrices.histogram(s, Role.GRADIENT)]
-    steps = thinned(recorded, len(ids), MAX_HISTOGRAM_CELLS)
+    recorded = evidence.matrices.steps(Role.GRADIENT)
+    chosen = thinned(recorded, len(ids), MAX_HISTOGRAM_CELLS, at=evidence.recorded_before(recorded))
+    steps = tuple(step for step in chosen if evidence.matrices.histogram(step, Role.GRADIENT))
     shares = bytearray(len(ids) * len(steps) * HISTOGRAM_BINS)
     for at, step in enumerate(track(steps)):
         found = evidence.matrices.histogram(step, Role.GRADIENT)

@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from statistics import median
 
 FIRST = 100  # recorded steps, all looked at closely
+FEWEST = 20  # of them, where a look is dear
+FIRST_S = 3.0  # of our own time; the others of the first ones are looked at while less was spent
 EVERY = 17  # of those after; odd, for optimizers take turns
 ALARMED = 20  # steps that are looked at closely after a number left its course
 MAX_ALARMS = 50  # losses of some programs leap for ever
@@ -46,13 +48,14 @@ class Closeness:
     _alarms: int = 0
     _loss: Usual = field(default_factory=Usual)
 
-    def wants(self) -> bool:
-        """Return whether the recorded step that begins now is looked at closely."""
+    def wants(self, own_s: float) -> bool:
+        """Return whether the recorded step that begins now is looked at closely; `own_s` was spent so far."""
         self._recorded += 1
         if self._alarmed:
             self._alarmed -= 1
             return True
-        return self.always or self._recorded <= FIRST or self._recorded % EVERY == 0
+        first = self._recorded <= (FIRST if own_s < FIRST_S else FEWEST)
+        return self.always or first or self._recorded % EVERY == 0
 
     def note_loss(self, loss: float) -> None:
         """Look closely for a while if a loss leaves its course."""

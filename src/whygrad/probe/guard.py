@@ -40,11 +40,12 @@ class Guard:
 
         Calls from within the probe's own code are skipped as well: the probe does not observe itself.
         """
+        failures, local, run = self.failures, self._local, self.run
 
         def guarded(*args: Any) -> _R | None:
-            if part in self.failures or self.inside:
+            if part in failures or getattr(local, "inside", False):
                 return None
-            return self.run(part, function, *args)
+            return run(part, function, *args)
 
         return guarded
 

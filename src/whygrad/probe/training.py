@@ -252,7 +252,7 @@ class Training:
         )
         if not self.recording and self._budget.every is None:
             self.recording = self._latecomers.want(self._session.optimizers.alive())
-        self.closely = self.recording and self._closeness.wants()
+        self.closely = self.recording and self._closeness.wants(self._session.guard.own_s)
         self.windows.open()
         self._session.losses.end_step()
         if elapsed - self._session.flushed > self._session.flush_s or _is_power_of_two(self.steps):

@@ -9,6 +9,7 @@ from pathlib import Path
 from whygrad.errors import RunFileError
 from whygrad.evidence import Evidence
 from whygrad.runfile.reader import newest_run, rank_files, read_evidence
+from whygrad.uncollected import uncollected
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +21,7 @@ class Opened:
     unread: tuple[str, ...]  # why the files of further ranks could not be read, a sentence each
 
 
+@uncollected()
 def open_run(path: str | PathLike[str] | None) -> Opened:
     """Read the files of a run.
 

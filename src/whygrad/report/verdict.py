@@ -18,6 +18,7 @@ from whygrad.report.folding import arranged
 from whygrad.report.view import RunView, model_parameters, parameter_names
 from whygrad.report.writing import plural, printable
 from whygrad.rules import Rule
+from whygrad.uncollected import uncollected
 
 _FEW_STEPS = 3  # below that many, silence about parameters without a gradient says nothing
 
@@ -30,6 +31,7 @@ class Judgement:
     notes: tuple[str, ...]  # what was not observed, a sentence each
 
 
+@uncollected()
 def judge(ranks: Sequence[Evidence], rules: Mapping[str, Rule]) -> Judgement:
     """Run every rule over every rank, and those that compare ranks over all of them at once.
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from whygrad.evidence import Evidence
 from whygrad.model import Deed, Happening, Mark, Optimizer, Parameter, Place, Round
+from whygrad.rules._once import once
 from whygrad.rules._select import held_by
 
 CLEARS = (Deed.CLEAR, Deed.CLEAR_BY_HAND)
@@ -68,15 +70,21 @@ def turns_of(evidence: Evidence, optimizer: Optimizer, *, unfinished: bool = Fal
         optimizer: Whose rounds.
         unfinished: Also the one that the end of the run cut off.
     """
+    mine = _turns(evidence).get(optimizer.id, ())
+    return [turn for turn in mine if unfinished or not turn.round.unfinished]
+
+
+@once
+def _turns(evidence: Evidence) -> Mapping[int, tuple[Turn, ...]]:
+    """Return id of an optimizer -> all kinds of its rounds, the most frequent first."""
     happenings: dict[int, list[Happening]] = {}
     for happening in evidence.happenings:
         happenings.setdefault(happening.round, []).append(happening)
-    mine = (
-        each
-        for each in evidence.rounds
-        if each.optimizer == optimizer.id and each.id in happenings and (unfinished or not each.unfinished)
-    )
-    return sorted((Turn(each, tuple(happenings[each.id])) for each in mine), key=lambda turn: -turn.count)
+    found: dict[int, list[Turn]] = {}
+    for each in sorted(evidence.rounds, key=lambda each: -each.count):
+        if each.id in happenings:
+            found.setdefault(each.optimizer, []).append(Turn(each, tuple(happenings[each.id])))
+    return {optimizer: tuple(turns) for optimizer, turns in found.items()}
 
 
 def whole_turns(evidence: Evidence, optimizer: Optimizer) -> list[Turn]:
@@ -106,11 +114,8 @@ def is_adaptive(optimizer: Optimizer) -> bool:
 
 def step_size(evidence: Evidence, optimizer: Optimizer) -> float | None:
     """Return the median length of a step against the weights; None where too few steps were recorded."""
-    sizes = [
-        step.update_l2 / step.weight_l2
-        for step in evidence.steps
-        if step.optimizer == optimizer.id and step.update_l2 is not None and step.weight_l2
-    ]
+    measured = (s for s in evidence.steps if s.optimizer == optimizer.id and s.update_l2 is not None and s.weight_l2)
+    sizes = [(step.update_l2 or 0.0) / (step.weight_l2 or math.nan) for step in evidence.evenly(measured)]
     return statistics.median(sizes) if len(sizes) >= 3 else None
 
 

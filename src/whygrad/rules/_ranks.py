@@ -7,7 +7,7 @@ statistics, to the last bit; copies that were trained apart do not.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -117,7 +117,7 @@ def _is_trained(parameter: Parameter) -> bool:
 
 
 def _measured(
-    ranks: Sequence[Evidence], group: Sequence[Copies], steps: Sequence[Sequence[int]], positions: Sequence[int]
+    ranks: Sequence[Evidence], group: Sequence[Copies], steps: Sequence[Mapping[int, int]], positions: Sequence[int]
 ) -> list[_Track]:
     """Return the statistics of parameters that step together, at some of their steps."""
     tracks = [_Track(copies, [], [], []) for copies in group]
@@ -140,18 +140,19 @@ def _all_of(found: Sequence[Statistics | None]) -> tuple[Statistics, ...]:
     return there if len(there) == len(found) else ()
 
 
-def _steps(evidence: Evidence, parameter: Parameter) -> list[int]:
-    """Return the ids of the steps of the first optimizer that held a parameter."""
-    return [step.id for step in evidence.steps if step.optimizer == parameter.optimizers[0]]
+def _steps(evidence: Evidence, parameter: Parameter) -> dict[int, int]:
+    """Return the ids of the steps of the first optimizer that held a parameter, by their position among them."""
+    own = (step for step in evidence.steps if step.optimizer == parameter.optimizers[0])
+    return {index if step.position is None else step.position: step.id for index, step in enumerate(own)}
 
 
-def _chosen(ranks: Sequence[Evidence], steps: Sequence[Sequence[int]]) -> list[int]:
+def _chosen(ranks: Sequence[Evidence], steps: Sequence[Mapping[int, int]]) -> list[int]:
     """Return the positions to compare: ranks make the same steps, but number and record them on their own."""
     recorded = [set(evidence.matrices.steps(Role.WEIGHT)) for evidence in ranks]
     common = [
         position
-        for position, ids in enumerate(zip(*steps, strict=False))
-        if all(step in there for step, there in zip(ids, recorded, strict=True))
+        for position in steps[0]
+        if all(own.get(position) in there for own, there in zip(steps, recorded, strict=True))
     ]
     later = common[_DENSE:]
     return common[:_DENSE] + later[:: -max(1, math.ceil(len(later) / _DENSE))][::-1]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from itertools import pairwise
 
 from whygrad.evidence import Evidence
 from whygrad.model import Module, Optimizer, Parameter, Place, Role, Statistics
+from whygrad.rules._once import once
 
 _MANY_LOADS = 3  # as federated rounds make them: what is loaded that often learns elsewhere
 _SAME = 1e-6  # two sums of the same numbers, taken in another order, differ by less
@@ -34,12 +35,27 @@ def by_line(
 
 def held_by(evidence: Evidence, optimizer: Optimizer) -> tuple[Parameter, ...]:
     """Return the parameters that an optimizer ever held."""
-    return tuple(parameter for parameter in evidence.parameters if optimizer.id in parameter.optimizers)
+    return _held(evidence).get(optimizer.id, ())
 
 
-def optimizers_of(evidence: Evidence, parameter: Parameter) -> list[Optimizer]:
+@once
+def _held(evidence: Evidence) -> Mapping[int, tuple[Parameter, ...]]:
+    """Return id of an optimizer -> the parameters that it ever held."""
+    found: dict[int, list[Parameter]] = {}
+    for parameter in evidence.parameters:
+        for optimizer in set(parameter.optimizers):
+            found.setdefault(optimizer, []).append(parameter)
+    return {optimizer: tuple(held) for optimizer, held in found.items()}
+
+
+def optimizers_of(evidence: Evidence, parameter: Parameter) -> tuple[Optimizer, ...]:
     """Return the optimizers that ever held a parameter."""
-    return [optimizer for optimizer in evidence.optimizers if optimizer.id in parameter.optimizers]
+    return _holding(evidence, parameter.optimizers)
+
+
+@once
+def _holding(evidence: Evidence, ids: tuple[int, ...]) -> tuple[Optimizer, ...]:
+    return tuple(optimizer for optimizer in evidence.optimizers if optimizer.id in ids)
 
 
 def optimizer_names(evidence: Evidence, parameter: Parameter) -> list[str]:
@@ -56,7 +72,13 @@ def holder(evidence: Evidence, parameter: Parameter) -> Module | None:
     """Return the module that holds a parameter, if it was seen being called."""
     if parameter.order is None:
         return None
-    return next((module for module in evidence.modules if module.order == parameter.order), None)
+    return _first_called(evidence).get(parameter.order)
+
+
+@once
+def _first_called(evidence: Evidence) -> Mapping[int | None, Module]:
+    """Return place in the forward order -> the module that was called there."""
+    return {module.order: module for module in reversed(evidence.modules)}
 
 
 def has_moved(evidence: Evidence, parameter: Parameter) -> bool:

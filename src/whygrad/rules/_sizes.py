@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from whygrad.evidence import Evidence
 from whygrad.model import Module, Output, Parameter, Place, Role, Statistics, Step
+from whygrad.rules._once import once
 from whygrad.rules._select import by_line, is_stepped
 
 Samples = Mapping[int, Mapping[int, Statistics]]  # id of the parameter or output -> step -> its statistics
@@ -27,11 +28,17 @@ def samples(evidence: Evidence, role: Role, *, before: int | None = None) -> Sam
         role: Which tensors.
         before: Leave out this step and all later ones.
     """
+    sampled = evidence.sample(role, _TYPICAL_STEPS)
+    return samples_at(evidence, role, tuple(step for step in sampled if before is None or step < before))
+
+
+@once
+def samples_at(evidence: Evidence, role: Role, steps: tuple[int, ...]) -> Samples:
+    """Return the statistics of the given steps, tensor by tensor."""
     found: dict[int, dict[int, Statistics]] = {}
-    for step in evidence.sample(role, _TYPICAL_STEPS):
-        if before is None or step < before:
-            for number, measured in evidence.matrices.read(step, role).items():
-                found.setdefault(number, {})[step] = measured
+    for step in steps:
+        for number, measured in evidence.matrices.read(step, role).items():
+            found.setdefault(number, {})[step] = measured
     return found
 
 
@@ -41,7 +48,8 @@ def is_taught(evidence: Evidence, parameter: Parameter) -> bool:
     return moved and parameter.requires_grad and not parameter.stale and parameter.gradient_steps > 0
 
 
-def models(evidence: Evidence) -> list[tuple[Parameter, ...]]:
+@once
+def models(evidence: Evidence) -> tuple[tuple[Parameter, ...], ...]:
     """Return the parameters that are taught, in forward order, model by model.
 
     Two models may have had one variable after the other, and parts of a model may be trained apart: what different
@@ -51,19 +59,29 @@ def models(evidence: Evidence) -> list[tuple[Parameter, ...]]:
     for parameter in evidence.parameters_in_order:
         if is_taught(evidence, parameter):
             found.setdefault((parameter.root, parameter.optimizers), []).append(parameter)
-    return [tuple(members) for members in found.values()]
+    return tuple(tuple(members) for members in found.values())
 
 
-def outputs_of(evidence: Evidence, root: str) -> list[Output]:
+@once
+def outputs_of(evidence: Evidence, root: str) -> tuple[Output, ...]:
     """Return the outputs of a model that a gradient came to, in forward order."""
     known = evidence.module_by_id
     outputs = (o for o in evidence.outputs if o.gradient_calls and o.module in known)
-    return sorted((o for o in outputs if known[o.module].root == root), key=lambda output: output.order)
+    return tuple(sorted((o for o in outputs if known[o.module].root == root), key=lambda output: output.order))
 
 
-def outputs_by(evidence: Evidence, module: Module | None) -> list[Output]:
+def outputs_by(evidence: Evidence, module: Module | None) -> tuple[Output, ...]:
     """Return the outputs of one module that a gradient came to."""
-    return [] if module is None else [o for o in evidence.outputs if o.module == module.id and o.gradient_calls]
+    return () if module is None else _outputs_by_module(evidence).get(module.id, ())
+
+
+@once
+def _outputs_by_module(evidence: Evidence) -> Mapping[int, tuple[Output, ...]]:
+    found: dict[int, list[Output]] = {}
+    for output in evidence.outputs:
+        if output.gradient_calls:
+            found.setdefault(output.module, []).append(output)
+    return {module: tuple(outputs) for module, outputs in found.items()}
 
 
 def is_layer(parameter: Parameter) -> bool:
@@ -77,6 +95,7 @@ def median(values: Iterable[float]) -> float:
     return statistics.median(finite) if finite else math.nan
 
 
+@once
 def broken_at(evidence: Evidence) -> int | None:
     """Return the first step at which a parameter, its gradient or the loss was not finite, as far as was recorded.
 

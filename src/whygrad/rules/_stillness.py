@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from whygrad.evidence import Evidence
 from whygrad.model import Parameter, Role
+from whygrad.rules._once import once
 from whygrad.rules._select import holder
 from whygrad.rules._sizes import median, outputs_by, samples
 
@@ -16,8 +17,13 @@ _MIN_STEPS = 20
 def is_standing_still(evidence: Evidence, parameters: Sequence[Parameter]) -> bool:
     """Return whether the loss of what moves the parameters is, in the last quarter, what it was in the first."""
     held = {optimizer for parameter in parameters for optimizer in parameter.optimizers}
-    steps = (s for s in evidence.steps if s.optimizer is None or s.optimizer in held)
-    losses = [abs(step.loss) for step in steps if step.loss is not None]
+    return _stands_still(evidence, frozenset(held))
+
+
+@once
+def _stands_still(evidence: Evidence, optimizers: frozenset[int]) -> bool:
+    steps = (s for s in evidence.steps if s.loss is not None and (s.optimizer is None or s.optimizer in optimizers))
+    losses = [abs(step.loss) for step in evidence.evenly(steps) if step.loss is not None]
     return len(losses) >= _MIN_STEPS and is_level(losses)
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from whygrad.evidence import Evidence
 from whygrad.model import Group, Parameter, Role
+from whygrad.rules._once import once
 from whygrad.rules._select import optimizers_of
 from whygrad.rules._sizes import Samples, median
 
@@ -44,13 +45,20 @@ def group_of(evidence: Evidence, parameter: Parameter) -> Group | None:
     stepping = [optimizer.id for optimizer in optimizers_of(evidence, parameter) if optimizer.steps]
     if len(stepping) != 1:
         return None
-    held = (group for group in evidence.groups if group.optimizer == stepping[0] and parameter.id in group.parameters)
-    return next(held, None)
+    return _groups_by_member(evidence).get((stepping[0], parameter.id))
 
 
-def losses(evidence: Evidence) -> list[float]:
-    """Return the losses of all steps, where they are finite."""
-    return [step.loss for step in evidence.steps if step.loss is not None and math.isfinite(step.loss)]
+@once
+def _groups_by_member(evidence: Evidence) -> Mapping[tuple[int, int], Group]:
+    """Return ids of an optimizer and a parameter -> the first group by which the one held the other."""
+    return {(group.optimizer, member): group for group in reversed(evidence.groups) for member in group.parameters}
+
+
+@once
+def losses(evidence: Evidence) -> tuple[float, ...]:
+    """Return the losses over the run, where they are finite."""
+    even = evidence.evenly(evidence.steps)
+    return tuple(step.loss for step in even if step.loss is not None and math.isfinite(step.loss))
 
 
 def has_fallen(values: Sequence[float]) -> bool:

@@ -162,7 +162,8 @@ def _judged(evidence: Evidence, optimizer: Optimizer, line: _Line, rounds: int) 
 
 def _losses(evidence: Evidence, optimizer: Optimizer) -> tuple[float, float] | None:
     """Return the loss at the start and at the end; None where too few are known."""
-    losses = [step.loss for step in evidence.steps if step.optimizer == optimizer.id and step.loss is not None]
+    own = (step for step in evidence.steps if step.optimizer == optimizer.id and step.loss is not None)
+    losses = [step.loss for step in evidence.evenly(own) if step.loss is not None]
     if len(losses) < 8:
         return None
     return statistics.median(losses[:3]), statistics.median(losses[-(len(losses) // 4) :])

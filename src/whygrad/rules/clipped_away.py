@@ -131,8 +131,8 @@ def _of_steps(evidence: Evidence, optimizer: Optimizer) -> _Loss:
     """Compare the gradients that backward left with those that the steps used."""
     factors = [
         step.backward_l2 / step.gradient_l2
-        for step in evidence.steps
-        if step.optimizer == optimizer.id and step.gradient_l2 and step.backward_l2 and math.isfinite(step.backward_l2)
+        for step in evidence.evenly(s for s in evidence.steps if s.optimizer == optimizer.id and s.gradient_l2)
+        if step.gradient_l2 and step.backward_l2 and math.isfinite(step.backward_l2)
     ]
     average = math.exp(statistics.fmean(map(math.log, factors))) if factors else 1.0
     return _Loss(average, sum(factor >= _FACTOR for factor in factors), len(factors))

@@ -216,6 +216,7 @@ def _is_constant(steps: Sequence[Step]) -> bool:
 
 def _unchanging(evidence: Evidence, optimizer: Optimizer, steps: Sequence[Step]) -> Finding:
     loss = next(step.loss for step in steps if step.loss is not None)
+    seen = f"{len(steps)} steps that were kept" if evidence.is_thinned else f"{len(steps)} steps"
     gradient = median([step.gradient_l2 for step in steps if step.gradient_l2 is not None])
     made = [event for event in evidence.events_of("backward") if event.place is not None]
     difference = any(str(event.detail.get("grad_fn", "")).startswith("Sub") for event in made)
@@ -226,7 +227,7 @@ def _unchanging(evidence: Evidence, optimizer: Optimizer, steps: Sequence[Step])
         tensors=names(held_by(evidence, optimizer)),
         place=places[0] if places else optimizer.stepped_at or optimizer.made_at,
         message=(
-            f"the loss of `{optimizer.name}` is {number(loss)} at all {len(steps)} steps, whatever the weights are, "
+            f"the loss of `{optimizer.name}` is {number(loss)} at all {seen}, whatever the weights are, "
             f"while the gradient's norm is {number(gradient)}"
         ),
         fix=(
@@ -234,7 +235,12 @@ def _unchanging(evidence: Evidence, optimizer: Optimizer, steps: Sequence[Step])
             if difference
             else "Compute the loss so that its value falls as the model gets better, if it is not meant as a surrogate"
         ),
-        evidence={"loss": loss, "steps": len(steps), "gradient_l2": gradient, "difference": difference},
+        evidence={
+            "loss": loss,
+            "steps": optimizer.steps if evidence.is_thinned else len(steps),
+            "gradient_l2": gradient,
+            "difference": difference,
+        },
         also=tuple(places[1:]),
     )
 

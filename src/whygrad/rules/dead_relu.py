@@ -193,8 +193,7 @@ def _dead_end(evidence: Evidence, role: Role, output: Output) -> _End | None:
         return None
     last_alive = max((step for step, measured in sampled if not _is_zero(measured)), default=-1)
     since = _first_zero(evidence, role, output, last_alive, min(step for step, _ in sampled if step > last_alive))
-    recorded = evidence.matrices.steps(role)
-    steps = round(sum(step >= since for step in recorded) / len(recorded) * total.steps)
+    steps = round(evidence.share_since(role, since) * total.steps)
     if steps < min(_MIN_STEPS, max(_FEWEST_STEPS, total.steps / 2)) or total.zero_steps < 0.9 * steps:
         return None
     return _End(since, steps, total.steps, sampled[0][0]) if _has_loss(evidence, since) else None

@@ -87,14 +87,24 @@ A rare outlier in the targets makes one large gradient that does no harm: its up
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from whygrad.evidence import Evidence
-from whygrad.model import Finding, Output, Parameter, Role, Severity, Statistics
+from whygrad.model import Finding, Output, Parameter, Role, Severity
 from whygrad.rules._base import rule
 from whygrad.rules._select import holder, names, optimizers_of
-from whygrad.rules._sizes import Samples, broken_at, line_of, median, models, outputs_by, outputs_of, samples
+from whygrad.rules._sizes import (
+    Samples,
+    broken_at,
+    line_of,
+    median,
+    models,
+    outputs_by,
+    outputs_of,
+    samples,
+    samples_at,
+)
 from whygrad.rules._text import counted, named, number
 
 _SLUG = "exploding-gradient"
@@ -120,6 +130,10 @@ _FIX_RATE = "Lower the learning rate, or clip the norm of the gradient before st
 _FIX_DEPTH = "Start the weights smaller (kaiming or xavier), or normalise between the layers"
 
 
+_Recorded = Callable[[Role], Samples]
+"""The statistics of the steps to look at, read when they are asked for."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Spike:
     """A step at which the gradients of a model jumped and the weights went with them."""
@@ -141,13 +155,16 @@ def check(evidence: Evidence) -> Iterator[Finding]:
     """Yield at most one finding for what one optimizer moves."""
     broken = broken_at(evidence)
     steps = _steps(evidence, broken)
-    recorded = {role: _read(evidence, role, steps) for role in (Role.GRADIENT, Role.WEIGHT, Role.UPDATE)}
+
+    def recorded(role: Role) -> Samples:
+        return samples_at(evidence, role, steps)
+
     for parts in _together(evidence):
         group = [parameter for model in parts for parameter in model]
         spike = _spike(group, recorded, broken)
         heavy = _heavy(evidence, group, recorded)
         if spike is not None:
-            yield _jumped(evidence, group, spike, recorded[Role.GRADIENT])
+            yield _jumped(evidence, group, spike, recorded(Role.GRADIENT))
         elif heavy is not None:
             yield _recurred(evidence, *heavy, broken=broken)
         else:
@@ -162,13 +179,13 @@ def _together(evidence: Evidence) -> list[list[tuple[Parameter, ...]]]:
     return list(found.values())
 
 
-def _steps(evidence: Evidence, broken: int | None) -> list[int]:
+def _steps(evidence: Evidence, broken: int | None) -> tuple[int, ...]:
     """Return the steps to look at: a sample, those shortly before the end, and outliers that the sample misses."""
     sampled = [step for step in evidence.sample(Role.GRADIENT) if broken is None or step < broken]
     recorded = evidence.matrices.steps(Role.GRADIENT)
     if broken is not None:
-        return sorted({*sampled, *[step for step in recorded if step < broken][-_LAST_STEPS:]})
-    return sorted({*sampled, *_outliers(evidence, sampled, recorded)})
+        return tuple(sorted({*sampled, *[step for step in recorded if step < broken][-_LAST_STEPS:]}))
+    return tuple(sorted({*sampled, *_outliers(evidence, sampled, recorded)}))
 
 
 def _outliers(evidence: Evidence, sampled: Sequence[int], recorded: Sequence[int]) -> Iterator[int]:
@@ -185,30 +202,24 @@ def _outliers(evidence: Evidence, sampled: Sequence[int], recorded: Sequence[int
                 yield step
 
 
-def _read(evidence: Evidence, role: Role, steps: Sequence[int]) -> Samples:
-    found: dict[int, dict[int, Statistics]] = {}
-    for step in steps:
-        for key, measured in evidence.matrices.read(step, role).items():
-            found.setdefault(key, {})[step] = measured
-    return found
-
-
 # -- over the steps ----------------------------------------------------------------------------------------------------
 
 
-def _spike(group: Sequence[Parameter], recorded: Mapping[Role, Samples], broken: int | None) -> _Spike | None:
+def _spike(group: Sequence[Parameter], recorded: _Recorded, broken: int | None) -> _Spike | None:
     """Return the first step at which the gradients jumped and the weights were thrown away."""
     squares: dict[int, float] = {}
     for parameter in group:
-        for step, gradient in recorded[Role.GRADIENT].get(parameter.id, {}).items():
+        for step, gradient in recorded(Role.GRADIENT).get(parameter.id, {}).items():
             squares[step] = squares.get(step, 0.0) + gradient.sum_squares
     before: list[float] = []
     for step in sorted(squares):
         norm, typical = math.sqrt(squares[step]), median(before)
-        update = max((_against_weight(p, recorded, step) for p in group), default=0.0)
-        if update > _WHOLE_WEIGHT and norm > typical * (_SPIKE if len(before) > 1 else _FIRST_SPIKE):
+        jumped = norm > typical * (_SPIKE if len(before) > 1 else _FIRST_SPIKE)
+        is_first = not before and broken is not None
+        update = _largest_update(group, recorded, step) if jumped or is_first else 0.0
+        if jumped and update > _WHOLE_WEIGHT:
             return _Spike(step, norm, typical, update)
-        if not before and broken is not None and _breaks(norm, update, at_once=broken == step + 1):
+        if is_first and _breaks(norm, update, at_once=broken == step + 1):
             return _Spike(step, norm, 0.0, update)
         if norm > 0:
             before.append(norm)
@@ -222,9 +233,13 @@ def _breaks(norm: float, update: float, *, at_once: bool) -> bool:
     return norm > _OVERFLOWING and update > _THROWN
 
 
-def _against_weight(parameter: Parameter, recorded: Mapping[Role, Samples], step: int) -> float:
+def _largest_update(group: Sequence[Parameter], recorded: _Recorded, step: int) -> float:
+    return max((_against_weight(parameter, recorded, step) for parameter in group), default=0.0)
+
+
+def _against_weight(parameter: Parameter, recorded: _Recorded, step: int) -> float:
     """Return the size of a step's update against that of the weight; 0 where it is not known."""
-    update, weight = (recorded[role].get(parameter.id, {}).get(step) for role in (Role.UPDATE, Role.WEIGHT))
+    update, weight = (recorded(role).get(parameter.id, {}).get(step) for role in (Role.UPDATE, Role.WEIGHT))
     if len(parameter.shape) < 2 or update is None or weight is None or not weight.rms > 0:
         return 0.0
     return update.rms / weight.rms
@@ -286,17 +301,15 @@ def _reuse(evidence: Evidence, parameter: Parameter) -> str:
     return f"is used {round(uses)} times in one pass" if uses > 1 else "is applied at every time step"
 
 
-def _heavy(
-    evidence: Evidence, group: Sequence[Parameter], recorded: Mapping[Role, Samples]
-) -> tuple[Parameter, list[float]] | None:
+def _heavy(evidence: Evidence, group: Sequence[Parameter], recorded: _Recorded) -> tuple[Parameter, list[float]] | None:
     """Return the reused weight with the largest gradient against its own norm, and that ratio step by step."""
-    ratios = ((p, _ratios(p, recorded)) for p in group if len(p.shape) > 1)
-    heavy = [(p, found) for p, found in ratios if _has_heavy_tail(found) and _is_reused(evidence, p)]
+    ratios = ((p, _ratios(p, recorded)) for p in group if len(p.shape) > 1 and _is_reused(evidence, p))
+    heavy = [(p, found) for p, found in ratios if _has_heavy_tail(found)]
     return max(heavy, key=lambda pair: max(pair[1]), default=None)
 
 
-def _ratios(parameter: Parameter, recorded: Mapping[Role, Samples]) -> list[float]:
-    gradients, weights = (recorded[role].get(parameter.id, {}) for role in (Role.GRADIENT, Role.WEIGHT))
+def _ratios(parameter: Parameter, recorded: _Recorded) -> list[float]:
+    gradients, weights = (recorded(role).get(parameter.id, {}) for role in (Role.GRADIENT, Role.WEIGHT))
     both = [step for step in sorted(gradients) if step in weights and weights[step].l2 > 0]
     return [ratio for step in both if (ratio := gradients[step].l2 / weights[step].l2) > 0]
 

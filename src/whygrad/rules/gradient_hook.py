@@ -135,9 +135,9 @@ def _is_lost(evidence: Evidence, parameter: Parameter) -> bool:
 def _is_faint(evidence: Evidence, parameter: Parameter) -> bool:
     """Return whether a gradient is there, and takes its parameter nowhere."""
     total = evidence.total(Role.GRADIENT, parameter.id)
-    if total is None or total.steps < _MIN_STEPS or has_fallen(losses(evidence)):
+    if total is None or total.steps < _MIN_STEPS or not total.statistics.max_abs < _FAINT:
         return False
-    return total.statistics.max_abs < _FAINT and travel(evidence, parameter) < _NOWHERE
+    return travel(evidence, parameter) < _NOWHERE and not has_fallen(losses(evidence))
 
 
 def _if_all_lost(trained: Sequence[Parameter], behind: Sequence[Parameter], lost: set[int]) -> Sequence[Parameter]:

@@ -119,6 +119,7 @@ from whygrad.rules._sizes import broken_at, has_broken_loss, outputs_by
 from whygrad.rules._text import counted, named, number
 
 _SLUG = "nonfinite-gradient"
+_BROKEN_LOSS = "nonfinite_loss"  # event
 _DOMAIN = "keep the inputs of its roots, logarithms, divisions and exponentials inside their domain"
 
 
@@ -213,7 +214,8 @@ def _broken_parameters(evidence: Evidence, step: int, broken: list[Parameter]) -
 def _broken_loss(evidence: Evidence) -> Finding:
     broken = [(step.id, step.loss) for step in evidence.steps if step.loss is not None and has_broken_loss(step)]
     first, loss = broken[0]
-    seen = f"{number(loss)} at {counted(len(broken), 'step')}, first at step {first}"
+    count = _broken_passes(evidence) if evidence.is_thinned else len(broken)
+    seen = f"{number(loss)} at {counted(count, 'step')}, first at step {first}"
     birth = seen_birth(evidence, first)
     return Finding(
         rule=_SLUG,
@@ -225,8 +227,13 @@ def _broken_loss(evidence: Evidence) -> Finding:
         fix="Find what in those batches takes the loss out of its domain, or skip them before backward"
         if birth is None
         else remedy(birth),
-        evidence={"step": first, "broken_steps": len(broken), "steps": evidence.info.steps, "arose_in": "forward"},
+        evidence={"step": first, "broken_steps": count, "steps": evidence.info.steps, "arose_in": "forward"},
     )
+
+
+def _broken_passes(evidence: Evidence) -> int:
+    """Return how many backward passes ran on a loss that was not finite."""
+    return sum(event.count for event in evidence.events_of(_BROKEN_LOSS))
 
 
 def _kind(measured: Iterator[Statistics]) -> str:

@@ -140,7 +140,8 @@ def check(evidence: Evidence) -> Iterator[Finding]:
     outputs = {output.id: output for output in evidence.outputs}
     for optimizer in evidence.optimizers:
         losses = {s.id: abs(s.loss) for s in evidence.steps if s.optimizer == optimizer.id and s.loss is not None}
-        is_still = is_level(list(losses.values()))
+        even = evidence.evenly(step for step in evidence.steps if step.id in losses)
+        is_still = is_level([losses[step.id] for step in even])
         for activation in evidence.activations:
             series = _series(activation, outputs.get(activation.output), losses)
             if series is None or not (is_still or series.is_shut):

@@ -260,7 +260,7 @@ def _finding(evidence: Evidence, fall: _Fall) -> Finding:
 def _is_learning(evidence: Evidence, layers: Sequence[Parameter]) -> bool:
     """Return whether the loss of a model fell all the same."""
     steps = (s for s in evidence.steps if s.optimizer is None or s.optimizer in layers[0].optimizers)
-    losses = [step.loss for step in steps if step.loss is not None]
+    losses = [step.loss for step in evidence.evenly(steps) if step.loss is not None]
     quarter = len(losses) // 4
     return quarter > 0 and median(losses[-quarter:]) < _LEARNS * median(losses[:quarter])
 

@@ -83,7 +83,7 @@ A pass at rate 0 on purpose, to fill the statistics of BatchNorm layers.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import zip_longest
 
 from whygrad.evidence import Evidence
@@ -120,7 +120,8 @@ def check(evidence: Evidence) -> Iterator[Finding]:
 
 def _rates_by_group(evidence: Evidence, optimizer: Optimizer) -> list[list[float]]:
     """Return the rates of each group, the constructed one first."""
-    steps = [step.learning_rates for step in evidence.steps if step.optimizer == optimizer.id]
+    own = (step for step in evidence.steps if step.optimizer == optimizer.id)
+    steps = [step.learning_rates for step in evidence.evenly(own)]
     if len(steps) < _MIN_STEPS:
         return []
     by_group = zip_longest(optimizer.learning_rates, *steps)  # a group that joins later has no rate before
@@ -160,11 +161,18 @@ def _stuck_steps(rates: Sequence[float]) -> int:
     return sum(rate <= floor for rate in rates[1:])
 
 
+def _of_run(evidence: Evidence, optimizer: Optimizer, rates: Sequence[float]) -> Callable[[int], int]:
+    """Return how many steps of the run a number of the rates stands for: of a long run, not all were kept."""
+    used = len(rates) - 1
+    return lambda count: round(count * optimizer.steps / used) if evidence.is_thinned else count
+
+
 def _finding(
     evidence: Evidence, optimizer: Optimizer, stuck: Sequence[Sequence[float]], *, everything: bool
 ) -> Finding:
     rates = max(stuck, key=_stuck_steps)
-    count, total = _stuck_steps(rates), len(rates) - 1
+    of_run = _of_run(evidence, optimizer, rates)
+    count, total = of_run(_stuck_steps(rates)), of_run(len(rates) - 1)
     held = held_by(evidence, optimizer)
     still = held if everything else [p for p in held if _stands_still(evidence, p)] or held
     on_purpose = not everything and all(group[0] == 0 for group in stuck)
@@ -203,8 +211,9 @@ def _stands_still(evidence: Evidence, parameter: Parameter) -> bool:
 def _resting(evidence: Evidence, optimizer: Optimizer, groups: Sequence[Sequence[float]]) -> Finding:
     rates = max(groups, key=_stuck_steps)
     used, largest = rates[1:], max(rates)
-    at_the_end = _lead(used[::-1], largest)
-    at_the_start = _lead(used, largest)
+    of_run = _of_run(evidence, optimizer, rates)
+    at_the_end = of_run(_lead(used[::-1], largest))
+    at_the_start = of_run(_lead(used, largest))
     held = names(held_by(evidence, optimizer))
     places = _places(evidence, optimizer, constructed=rates[0])
     end = at_the_end >= at_the_start
@@ -215,13 +224,13 @@ def _resting(evidence: Evidence, optimizer: Optimizer, groups: Sequence[Sequence
         place=places[0] if places else None,
         message=(
             f"The learning rate of `{optimizer.name}` was 0 in the {'last' if end else 'first'} "
-            f"{max(at_the_end, at_the_start)} of {counted(len(used), 'step')}: "
+            f"{max(at_the_end, at_the_start)} of {counted(of_run(len(used)), 'step')}: "
             f"{named(held) if held else 'what it holds'} stood still in them"
         ),
         fix=_fix(optimizer, constructed=largest, on_purpose=False),
         evidence={
-            "steps": len(used),
-            "stuck_steps": _stuck_steps(rates),
+            "steps": of_run(len(used)),
+            "stuck_steps": of_run(_stuck_steps(rates)),
             "stuck_at_the_start": at_the_start,
             "stuck_at_the_end": at_the_end,
             "largest_rate": largest,

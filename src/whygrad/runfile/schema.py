@@ -374,7 +374,8 @@ CREATE TABLE softmax_call (
     nearest              TEXT      -- JSON: of them, those of the last layers before it
 );
 
--- Optimizer steps; backward passes where no optimizer holds what they reach.
+-- Optimizer steps; backward passes where no optimizer holds what they reach. Of a long run, the fewer the longer ago:
+-- what is not here was taken out again, with its matrices and histograms.
 CREATE TABLE step (
     id              INTEGER PRIMARY KEY,
     optimizer       INTEGER,        -- id of the optimizer; NULL for a manual step
@@ -386,7 +387,9 @@ CREATE TABLE step (
     gradient_l2     REAL,           -- norm over all gradients of the step; NULL where it was not recorded
     weight_l2       REAL,           -- norm over all weights before the step
     update_l2       REAL,           -- norm over all updates (of large tensors, a sample)
-    backward_l2     REAL            -- norm over all gradients of the optimizer after its last backward, unscaled
+    backward_l2     REAL,           -- norm over all gradients of the optimizer after its last backward, unscaled
+    position        INTEGER,        -- steps of the same optimizer before it
+    recorded_before INTEGER         -- recorded steps before it
 );
 
 -- Data: tensors without a gradient that enter a model, a layer that is to learn, or a regression loss.

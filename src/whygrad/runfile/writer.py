@@ -2,7 +2,7 @@
 
 Facts wait in memory and are committed together. A fact replaces an earlier one with the same key, in memory and in the
 file. Nothing of the file is open between two commits, so the program may fork, change its folder, or close every
-descriptor it finds.
+descriptor it finds. Before a commit would make the file too large, old steps are taken out of it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from operator import attrgetter
 from os import getpid
 from pathlib import Path
 from threading import RLock
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar, cast
 
 from whygrad.errors import RunFileError
 from whygrad.model import (
@@ -46,22 +46,28 @@ from whygrad.model import (
     Total,
 )
 from whygrad.runfile.connection import connect, is_busy
+from whygrad.runfile.numbering import Numbers
+from whygrad.runfile.retention import Gone, Retention, Turns
+from whygrad.runfile.room import has_room, remove, remove_layouts
 from whygrad.runfile.rows import to_meta, to_rows, upsert
 from whygrad.runfile.schema import APPLICATION_ID, DDL, SCHEMA_VERSION, TABLES
 
+MAX_BYTES = 256 * 10**6  # of a file: about 1,500 recorded steps of 300 tensors, and readily copied and kept
 BUFFER_BYTES = 4 * 2**20  # what may wait in memory; more is written unasked
 _MOST_BYTES = 4 * BUFFER_BYTES  # what may wait while it cannot be written
 _FACT_BYTES = 512  # of a fact in memory, roughly
 _LAYOUTS_KEPT = 64  # programs alternate between few sets of tensors, such as those of two optimizers
+_LAYOUTS_PILED = 1024  # written since those without use were taken out: each step may have its own set of tensors
 _BUSY_TIMEOUT_S = 0.25
 _CLOSE_TIMEOUT_S = 5.0  # the last chance may take longer
 _NOBODY = 0  # a process id that no process has
 
 _ROW_BYTES = {"matrix": 8 * len(STATISTICS), "histogram": 4 * HISTOGRAM_BINS}
-_STEP_VALUES = attrgetter(*(field.name for field in fields(Step)))
+_COUNTED = ("position", "recorded_before")  # of a step: the writer fills them in
+_STEP_VALUES = attrgetter(*(field.name for field in fields(Step) if field.name not in _COUNTED))
 _KEYS = {fact: attrgetter(*table.key) for fact, table in TABLES.items()}
 
-Value = TypeVar("Value", bound=Hashable)
+Fact = TypeVar("Fact")
 _Seen = Module | Parameter | Cut | Output | Optimizer | Replica | Group | Feed | Symmetry | Activation
 _Fact = _Seen | LossCall | SoftmaxCall | Round | Happening | Clip | LossScale
 
@@ -73,8 +79,16 @@ class RunWriter:
     where the file cannot be written. What waits is then kept for the next try; when it is too much, the writer stops.
     """
 
-    def __init__(self, path: Path, info: RunInfo) -> None:
+    def __init__(
+        self, path: Path, info: RunInfo, *, max_bytes: int = MAX_BYTES, retention: Retention | None = None
+    ) -> None:
         """Create the file and its folder.
+
+        Args:
+            path: Where.
+            info: What is run.
+            max_bytes: What the file may come to. Old steps make room for new ones; other facts take what they take.
+            retention: Chooses the steps that go; None: the usual one.
 
         Raises:
             RunFileError: The file exists already, or cannot be made.
@@ -87,10 +101,17 @@ class RunWriter:
         self._facts: dict[type, dict[Hashable, object]] = {fact: {} for fact in TABLES}
         self._steps: dict[int, tuple[Any, ...]] = {}
         self._blobs: dict[tuple[str, Role, int], tuple[int, bytes]] = {}
-        self._places: _Numbers[Place] = _Numbers()
-        self._layouts: _Numbers[tuple[Role, tuple[int, ...]]] = _Numbers(_LAYOUTS_KEPT)
+        self._places: Numbers[Place] = Numbers()
+        self._layouts: Numbers[tuple[Role, tuple[int, ...]]] = Numbers(_LAYOUTS_KEPT)
+        self._max_bytes = max_bytes
+        self._retention = retention or Retention()
+        self._turns = Turns()
+        self._kinds: set[tuple[str, Role]] = set()  # tables and roles that there were statistics in
+        self._recorded = 0  # steps so far
+        self._layouts_left = _LAYOUTS_PILED
         self._buffered = 0  # bytes, roughly
-        self._limit = BUFFER_BYTES
+        self._room = min(BUFFER_BYTES, max_bytes // 16)  # for what waits
+        self._limit = self._room
 
     def put(self, fact: _Fact) -> None:
         """Store what is known now of a module, a parameter and so on, in place of what was known of its id."""
@@ -113,7 +134,8 @@ class RunWriter:
         if not self._is_mine():
             return
         with self._lock:
-            self._steps[step.id] = _STEP_VALUES(step)
+            self._steps[step.id] = (*_STEP_VALUES(step), self._turns.take(step.optimizer), self._recorded)
+            self._recorded += step.recorded
             self._grow(_FACT_BYTES)
 
     def add_matrix(self, step: int, role: Role, ids: Sequence[int], values: bytes) -> None:
@@ -202,6 +224,7 @@ class RunWriter:
         with self._lock:
             layout = self._layouts.of((role, tuple(ids)))
             self._blobs[table, role, step] = (layout, blob)
+            self._kinds.add((table, role))
             self._grow(len(blob) + _FACT_BYTES)
 
     def _grow(self, size: int) -> None:
@@ -213,7 +236,7 @@ class RunWriter:
         try:
             self._commit(_BUSY_TIMEOUT_S)
         except sqlite3.Error as error:
-            self._limit = self._buffered + BUFFER_BYTES
+            self._limit = self._buffered + self._room
             full = self._buffered >= _MOST_BYTES
             if full:
                 self._stop()
@@ -222,16 +245,45 @@ class RunWriter:
 
     def _commit(self, timeout_s: float) -> None:
         self._facts[Step].update((number, Step(*values)) for number, values in self._steps.items())
-        rows = {fact: to_rows(fact, waiting.values(), self._places.of) for fact, waiting in self._facts.items()}
+        self._retention.note(self._waiting(Step), self._waiting(Total), self._waiting(Activation))
         with closing(connect(self._path, "rw", nolock=self._nolock, timeout_s=timeout_s)) as connection:
             _set_up(connection)
             connection.execute("BEGIN IMMEDIATE")
+            self._make_room(connection)
+            rows = {fact: to_rows(fact, waiting.values(), self._places.of) for fact, waiting in self._facts.items()}
             self._write_shared(connection)
             for fact, values in rows.items():
                 connection.executemany(upsert(fact), values)
             self._write_blobs(connection)
             connection.execute("COMMIT")
+        self._retention.settle()
         self._forget()
+
+    def _waiting(self, fact: type[Fact]) -> Iterable[Fact]:
+        return cast("Iterable[Fact]", self._facts[fact].values())
+
+    def _make_room(self, connection: sqlite3.Connection) -> None:
+        """Take old steps out of the file, and out of what waits, until the rest of that fits."""
+        self._retention.choose()
+        self._take_out(connection, self._retention.unsettled)  # also of a commit that failed
+        while not has_room(connection, (blob for _, blob in self._blobs.values()), self._max_bytes):
+            gone = self._retention.choose(narrower=True)
+            if gone is None:
+                self._blobs.clear()
+                return
+            self._take_out(connection, gone)
+        self._layouts_left -= len(self._layouts.unsaved)
+        if self._layouts_left <= 0:
+            remove_layouts(connection, self._layouts.known())
+            self._layouts_left = _LAYOUTS_PILED
+
+    def _take_out(self, connection: sqlite3.Connection, gone: Gone) -> None:
+        remove(connection, gone, self._kinds)
+        for step in gone.rows:
+            self._facts[Step].pop(step, None)
+        if gone.recorded:
+            steps = set(gone.recorded)
+            self._blobs = {key: blob for key, blob in self._blobs.items() if key[-1] not in steps}
 
     def _write_shared(self, connection: sqlite3.Connection) -> None:
         """Write what other rows refer to, and the run itself."""
@@ -259,30 +311,7 @@ class RunWriter:
         self._layouts.unsaved.clear()
         self._info = None
         self._buffered = 0
-        self._limit = BUFFER_BYTES
-
-
-class _Numbers(Generic[Value]):
-    """Numbers of distinct values, counted from 1; `unsaved` are those that the file does not hold yet."""
-
-    def __init__(self, most: int | None = None) -> None:
-        """Remember at most `most` values: one that was forgotten gets a new number when it comes again."""
-        self.unsaved: dict[int, Value] = {}
-        self._known: dict[Value, int] = {}
-        self._most = most
-        self._last = 0
-
-    def of(self, value: Value) -> int:
-        """Return the number of `value`."""
-        number = self._known.get(value)
-        if number is not None:
-            return number
-        if len(self._known) == self._most:
-            del self._known[next(iter(self._known))]
-        self._last += 1
-        self._known[value] = self._last
-        self.unsaved[self._last] = value
-        return self._last
+        self._limit = self._room
 
 
 def ensure_gitignore(folder: Path) -> None:
