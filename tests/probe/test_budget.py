@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from whygrad.probe.budget import ADVANCE_S, DENSE_STEPS, FEWEST_STEPS, LONG_ADVANCE_S, Budget
+from whygrad.probe.session import Session, SessionOptions
+from whygrad.runfile.reader import read_evidence
 
 
 def simulate(budget, *, seconds, step_s, recorded_s, idle_s=0.0, optimizers=1, pace=1.0, first_s=0.0):
@@ -84,3 +88,13 @@ def test_it_is_over_where_more_was_spent_than_is_allowed():
     assert budget.is_over(5.0)
     assert not budget.is_over(330.0)
     assert not Budget(0.02, every=1, _own_s=9.0).is_over(10.0)
+
+
+def test_what_it_took_to_get_ready_is_our_own_time(tmp_path):
+    began = time.perf_counter() - 2.0
+    session = Session(SessionOptions(tmp_path, "train.py"))
+    session.start()
+    session.count_start(began)
+    session.finish()
+    info = read_evidence(session.path).info
+    assert 2.0 <= info.own_s <= info.duration_s

@@ -7,6 +7,7 @@ what every interpreter has loaded already, and the package itself when it is nee
 import atexit
 import os
 import sys
+import time
 from importlib.machinery import ModuleSpec, SourceFileLoader
 
 TYPE_CHECKING = False  # typing's own is ten milliseconds away
@@ -87,6 +88,7 @@ class Standby:
     def _activate(self) -> None:
         if self in sys.meta_path:
             sys.meta_path.remove(self)
+        began = time.perf_counter()
         try:
             self._import_package()
             from whygrad.uncollected import count_as_old, uncollected
@@ -96,6 +98,7 @@ class Standby:
 
                 self._session = activate(self._options)
                 count_as_old()
+            self._session.count_start(began)
         except Exception as error:
             self._problem = error
 

@@ -205,6 +205,11 @@ class Session:
         _active = self
         self.training.windows.open()
 
+    def count_start(self, began: float) -> None:
+        """Count what it took to get ready, imports included, as our own time; `began` is of `time.perf_counter`."""
+        self.guard.own_s += _clock() - began
+        self.began = min(self.began, began)
+
     def undo_later(self, undo: Callable[[], None]) -> None:
         """Have something else undone when the probe is switched off."""
         before = self._undo

@@ -8,6 +8,7 @@ from typing import Any
 
 from whygrad.model import HISTOGRAM_BINS, STATISTICS, Role, Statistics
 from whygrad.runfile.connection import Source, damaged
+from whygrad.runfile.filling import filled
 
 # What stays in memory: 100 MB at worst, and at least the samples of two roles, which rules compare tensor by tensor.
 _CACHED_ROWS = 250_000
@@ -84,7 +85,9 @@ def _ids(blob: bytes) -> tuple[int, ...]:
 
 
 def _statistics(blob: bytes) -> Iterable[Statistics]:
-    return (Statistics(*row) for row in struct.iter_unpack(f"<{len(STATISTICS)}d", blob))
+    numbers = struct.unpack(f"<{len(blob) // 8}d", blob)
+    columns = [numbers[at :: len(STATISTICS)] for at in range(len(STATISTICS))]
+    return filled(Statistics, columns, len(columns[-1]))
 
 
 def _counts(blob: bytes) -> Iterable[tuple[int, ...]]:

@@ -26,6 +26,7 @@ from types import NoneType
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
 from whygrad.model import Place, RunInfo
+from whygrad.runfile.filling import filled
 from whygrad.runfile.schema import TABLES
 
 Fact = TypeVar("Fact")
@@ -79,8 +80,8 @@ def from_rows(fact: type[Fact], rows: Sequence[Sequence[Any]], place: Callable[[
     codec = _CODECS[fact]
     columns = _columns_of_rows(rows, (*codec.decoders, *((index, place) for index in codec.places)))
     for inside, part in codec.parts:
-        columns[inside] = [list(map(part, *columns[inside]))]
-    return tuple(map(fact, *columns))
+        columns[inside] = [filled(part, columns[inside], len(rows))]
+    return tuple(filled(fact, columns, len(rows)))
 
 
 def _columns_of_rows(rows: Sequence[Sequence[Any]], converters: Iterable[tuple[int, Convert]]) -> list[Sequence[Any]]:

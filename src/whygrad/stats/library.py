@@ -1,6 +1,7 @@
 """Loading the compiled kernel, `native/kernel.c`, where the build had a compiler for it.
 
 `WHYGRAD_KERNEL=torch` in the environment leaves it out: the kernels in plain torch give the same numbers.
+`WHYGRAD_KERNEL=triton` is about accelerators only, see `accelerator.one_pass`.
 """
 
 from __future__ import annotations
