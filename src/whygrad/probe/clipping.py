@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from types import FrameType
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.nn.utils import clip_grad
 
-from whygrad.model import Clip, Deed
+from whygrad.model import STATISTICS, Clip, Deed
 from whygrad.probe.dataflow.arguments import Call as TracedCall
 from whygrad.probe.dataflow.observer import Listener
 from whygrad.probe.dataflow.operations import Operation
@@ -20,6 +21,7 @@ from whygrad.probe.journal import storage_key
 from whygrad.probe.parameters import Tracked
 from whygrad.probe.patches import After, Before, Patches
 from whygrad.probe.source import Site, local_names, place_or_none
+from whygrad.stats.pending import Pending
 
 if TYPE_CHECKING:
     from whygrad.probe.session import Session
@@ -41,6 +43,27 @@ class _Line:
     log_norm: float = 0.0
     limit: float | None = None
     scale: float | None = None
+    _pending: deque[tuple[Pending, float | None]] = field(default_factory=deque)  # norms on an accelerator, and limits
+
+    def note(self, call: Call) -> None:
+        """Count how much a call took away, as soon as that is known."""
+        if call.pending is not None:
+            self._pending.append((call.pending, call.limit))
+        self._add(call.norm, call.factor)
+        self.settle()
+
+    def settle(self) -> None:
+        """Count what has arrived by now."""
+        while self._pending and self._pending[0][0].is_ready():
+            pending, limit = self._pending.popleft()
+            self._add(*_measured(float(pending.read().matrix[0, 0]), limit))
+
+    def _add(self, norm: float | None, factor: float | None) -> None:
+        if factor is not None:
+            self.measured += 1
+            self.clipped += factor > 1
+            self.log_factor += math.log(factor)
+            self.log_norm += math.log(norm) if norm else 0.0
 
 
 @dataclass(slots=True)
@@ -53,6 +76,7 @@ class Call:
     tensors: list[torch.Tensor] | None = None  # None: not known
     norm: float | None = None  # before clipping
     factor: float | None = None
+    pending: Pending | None = None  # the norm, where it lies on an accelerator
 
 
 @dataclass(slots=True)
@@ -77,17 +101,14 @@ class Clipping:
         if call.tensors is not None and not call.tensors:
             line.empty_calls += 1
             line.used_up += call.iterator
-        if call.factor is not None:
-            line.measured += 1
-            line.clipped += call.factor > 1
-            line.log_factor += math.log(call.factor)
-            line.log_norm += math.log(call.norm) if call.norm else 0.0
+        line.note(call)
         if scale is not None:
             line.scale = max(line.scale or 0.0, scale)
 
     def facts(self) -> Iterator[Clip]:
         """Yield what is known of each line."""
         for (kind, site, optimizers), line in self._lines.items():
+            line.settle()
             measured = line.measured
             yield Clip(
                 id=line.id,
@@ -160,8 +181,12 @@ def _observed(session: Session, kind: str, limit_name: str) -> tuple[Before, Aft
         total = args[2] if len(args) > 2 else kwargs.get("total_norm")
         given = got if total is None else _given(got)
         call = Call(kind, limit, iterator=hasattr(given, "__next__"), tensors=_listed(got))
-        if isinstance(total, torch.Tensor) and (total.device.type == "cpu" or session.training.recording):
-            _measure_norm(call, float(total.detach()))
+        if isinstance(total, torch.Tensor) and total.is_cpu:
+            call.norm, call.factor = _measured(float(total.detach()), call.limit)
+        elif isinstance(total, torch.Tensor) and session.training.recording:
+            row = total.detach().reshape(-1)[:1].expand(len(STATISTICS))  # the host must not wait for it
+            nothing = torch.zeros(1, len(STATISTICS), dtype=torch.float64, device="cpu")
+            call.pending = session.recorder.arrivals.accelerators.begin_rows(nothing, {0: row})
         session.clipping.running = call
         session.loop.look()
 
@@ -192,9 +217,11 @@ def _given(got: Any) -> Any:
     return got
 
 
-def _measure_norm(call: Call, norm: float) -> None:
-    if math.isfinite(norm) and norm > 0 and call.limit is not None and call.limit > 0:
-        call.norm, call.factor = norm, max(1.0, norm / call.limit)
+def _measured(norm: float, limit: float | None) -> tuple[float, float] | tuple[None, None]:
+    """Return a norm before clipping, and what it was divided by; None where that says nothing."""
+    if math.isfinite(norm) and norm > 0 and limit is not None and limit > 0:
+        return norm, max(1.0, norm / limit)
+    return None, None
 
 
 def _number(limit: Any) -> float | None:

@@ -53,7 +53,7 @@ def run_info(session: Session, *, ended: bool = False, raised: Raised | None = N
 def write_facts(session: Session, *, ended: bool = False, raised: Raised | None = None) -> None:
     """Bring the run file up to date."""
     writer = session.recorder.writer
-    session.recorder.backlog.settle()
+    session.recorder.arrivals.backlog.settle()
     session.training.counts.settle()
     prefixed = session.parameters.prefixing()
     for entry in session.parameters:
@@ -80,7 +80,7 @@ def write_facts(session: Session, *, ended: bool = False, raised: Raised | None 
     for call in session.losses.facts():
         writer.put(call)
     writer.put_events(session.events.facts())
-    writer.put_totals(session.recorder.backlog.totals.totals())
+    writer.put_totals(session.recorder.arrivals.backlog.totals.totals())
     writer.update_info(run_info(session, ended=ended, raised=raised))
     writer.flush()
     session.parameters.retire()

@@ -12,14 +12,15 @@ from typing import NamedTuple
 import torch
 
 from whygrad.model import Role
-from whygrad.probe.backlog import Backlog
+from whygrad.probe.arrivals import Arrivals
 from whygrad.probe.gradient_norm import Norms
 from whygrad.probe.optimizers import TrackedOptimizer
 from whygrad.probe.parameters import Tracked
 from whygrad.runfile.writer import RunWriter
-from whygrad.stats.changes import Samples
-from whygrad.stats.kernel import measure
+from whygrad.stats.accelerator.samples import Samples
+from whygrad.stats.kernel import Measured
 from whygrad.stats.library import library
+from whygrad.stats.pending import Chosen, Pending, Settled
 from whygrad.stats.rows import Rows
 from whygrad.stats.silence import mark_rows
 
@@ -34,7 +35,7 @@ class Written(NamedTuple):
     """What could be measured of some tensors."""
 
     pairs: Pairs
-    matrix: torch.Tensor  # float64 [T, S], a row for each of them
+    pending: Pending  # a row for each of them
     table: array[int] | None  # see `stats.kernel.Measured`
 
 
@@ -52,7 +53,7 @@ class Recorder:
 
     writer: RunWriter
     refused: set[str]  # filled with what could not be measured
-    backlog: Backlog
+    arrivals: Arrivals
     _recorded: int = 0
     _before: Before | None = None
     _all_alive: set[int] = field(default_factory=set)  # parameters of which every row had a gradient
@@ -76,13 +77,13 @@ class Recorder:
         for entry, gradient in found.pairs:
             self._note_rows(entry, gradient)
         weights = self._write(step, Role.WEIGHT, pairs)
-        samples = Samples([tensor for _, tensor in weights.pairs], weights.table)
+        samples = Samples([tensor for _, tensor in weights.pairs], self.arrivals.accelerators, weights.table)
         self._before = Before([entry for entry, _ in weights.pairs], samples)
-        if left is None:
+        if left is None or not found.pending.is_ready():
             return False
-        same = left.is_same_as([entry.id for entry, _ in found.pairs], found.matrix)
+        same = left.is_same_as([entry.id for entry, _ in found.pairs], found.pending.read().matrix)
         if not same:
-            self.backlog.add(step, Role.BACKWARD, left.ids, left.matrix)
+            self.arrivals.add(step, Role.BACKWARD, left.ids, Settled(Measured(left.matrix, None, {})))
         return same
 
     def updates(self, step: int) -> None:
@@ -91,12 +92,12 @@ class Recorder:
         if before is not None and before.entries:
             after = [_GONE if (tensor := entry.ref()) is None else tensor for entry in before.entries]
             ids = [entry.id for entry in before.entries]
-            self.backlog.add(step, Role.UPDATE, ids, before.samples.updates(after))
+            self.arrivals.add(step, Role.UPDATE, ids, before.samples.updates(after))
 
     def outputs(self, step: int, rows: Mapping[Role, Rows]) -> None:
         """Record what modules returned, and its gradients, since the last step."""
         for role, found in rows.items():
-            self.backlog.add(step, role, found.ids, found.matrix())
+            self.arrivals.add(step, role, found.ids, self.arrivals.accelerators.begin_rows(*found.parts()))
 
     def drop_samples(self) -> None:
         """Forget the weights kept for a step that will not be finished."""
@@ -104,16 +105,15 @@ class Recorder:
 
     def _write(self, step: int, role: Role, pairs: Pairs, *, histograms: bool = False) -> Written:
         """Record tensors in one role."""
-        found = measure([tensor for _, tensor in pairs], histograms=histograms)
-        matrix, counts = found.matrix, found.histograms
-        if found.refused:
-            self.refused.update(found.refused.values())
-            kept = [index for index in range(len(pairs)) if index not in found.refused]
-            pairs = [pairs[index] for index in kept]
-            matrix, counts = matrix[kept], None if counts is None else counts[kept]
+        pending = self.arrivals.accelerators.begin([tensor for _, tensor in pairs], histograms=histograms)
+        table = pending.measured.table if isinstance(pending, Settled) else None
+        if pending.refused:
+            self.refused.update(pending.refused.values())
+            kept = [index for index in range(len(pairs)) if index not in pending.refused]
+            pairs, pending = [pairs[index] for index in kept], Chosen(pending, kept)
         if pairs:
-            self.backlog.add(step, role, [entry.id for entry, _ in pairs], matrix, counts)
-        return Written(pairs, matrix, found.table)
+            self.arrivals.add(step, role, [entry.id for entry, _ in pairs], pending)
+        return Written(pairs, pending, table)
 
     def _note_rows(self, entry: Tracked, gradient: torch.Tensor) -> None:
         if entry.id in self._all_alive or gradient.dim() < 2:

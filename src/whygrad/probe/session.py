@@ -18,6 +18,7 @@ import torch
 
 from whygrad.model import Raised
 from whygrad.probe.activations import ActivationRecorder
+from whygrad.probe.arrivals import Arrivals
 from whygrad.probe.backlog import Backlog
 from whygrad.probe.budget import Budget
 from whygrad.probe.by_hand import ByHand
@@ -200,7 +201,7 @@ class Session:
 
         self.options.folder.mkdir(parents=True, exist_ok=True)
         writer = RunWriter(self.path, run_info(self), max_bytes=self.options.max_bytes)
-        self.recorder = Recorder(writer, self.refused, Backlog(writer))
+        self.recorder = Recorder(writer, self.refused, Arrivals(Backlog(writer), self.guard))
         self._undo = install(self)
         _active = self
         self.training.windows.open()
@@ -259,6 +260,8 @@ class Session:
         self.guard.run("backward methods", find_backward_methods, self)
         self.guard.run("compiled hooks", find_ignored_hooks, self)
         self.guard.run("mere attributes", note_mere_attributes, self)
+        self.guard.run("accelerators", self.recorder.arrivals.finish)
+        self.guard.run("accelerators", self.parameters.fetch_rows)
         raised = self._raised(error)
         self.guard.run("facts", lambda: write_facts(self, ended=True, raised=raised))
         self.guard.run("run file", self.recorder.writer.close)

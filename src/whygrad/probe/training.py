@@ -210,7 +210,7 @@ class Training:
         if self.recording:
             self._session.recorder.outputs(self.steps, rows)
         self.recorded_steps += self.recording
-        self._session.recorder.backlog.add_step(self._step_fact(tracked, self.steps))
+        self._session.recorder.arrivals.add_step(self._step_fact(tracked, self.steps))
         self._advance(tracked)
 
     def _step_fact(self, tracked: TrackedOptimizer | None, number: int) -> Step:
@@ -277,7 +277,7 @@ class Training:
         if last is not None:
             self._loss = passed.loss
             fact = replace(self._step_fact(last, self.steps - 1), backwards=passed.backwards // passed.steps.total())
-            self._session.recorder.backlog.add_step(fact)
+            self._session.recorder.arrivals.add_step(fact)
         if not passed.backwards_since_step:
             self._prepare_next(None)
 

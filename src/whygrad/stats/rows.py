@@ -62,15 +62,10 @@ class Rows:
         chunk, at = divmod(index, self._expected)
         return self._chunks[chunk][0][at] if found is None else found
 
-    def matrix(self) -> torch.Tensor:
-        """Return all rows as float64 [R, S] on the CPU, with one transfer per device."""
+    def parts(self) -> tuple[torch.Tensor, dict[int, torch.Tensor]]:
+        """Return float64 [R, S] on the CPU, and the rows that are not in it, [S] each, by index, wherever they lie."""
         chunks = [chunk for chunk, _ in self._chunks]
-        matrix = (chunks[0] if len(chunks) == 1 else torch.cat(chunks))[: len(self.ids)]
-        devices = {row.device for row in self._elsewhere.values()}
-        for device in devices:
-            indexes = [index for index, row in self._elsewhere.items() if row.device == device]
-            matrix[indexes] = torch.stack([self._elsewhere[index] for index in indexes]).to("cpu")
-        return matrix
+        return (chunks[0] if len(chunks) == 1 else torch.cat(chunks))[: len(self.ids)], self._elsewhere
 
     def _reserve(self, number: int) -> tuple[int, int]:
         """Return index and address of a new row."""

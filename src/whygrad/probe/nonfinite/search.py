@@ -62,7 +62,7 @@ def trace(graph: Walk, finite: Finite) -> Traced:
     if old:
         return Traced(old=tuple(old))
     for index in sorted(inner, key=lambda i: int(graph.nodes[i]._sequence_nr())):
-        values = Values(graph.nodes[index])
+        values = Values(graph.nodes[index], finite)
         if any(finite.is_broken(tensor) for tensor in values.inputs.values()):
             _, *above = _unknown_above(graph, index, states)
             given = not above and -1 in graph.children(index)

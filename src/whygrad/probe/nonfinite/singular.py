@@ -25,7 +25,7 @@ def is_risky(node: Any) -> bool:
 
 def is_singular(node: Any, finite: Finite) -> bool:
     """Return whether the derivative of a risky node is not finite at what it saved, as far as that can be read."""
-    return _TESTS[kind_of(node)](Values(node), finite)
+    return _TESTS[kind_of(node)](Values(node, finite), finite)
 
 
 def _any(mask: torch.Tensor) -> bool:

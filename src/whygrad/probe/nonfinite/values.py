@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from whygrad.probe.nonfinite.finite import is_readable
+from whygrad.probe.nonfinite.finite import Finite, is_readable
 from whygrad.probe.saved import saved_by
 
 _RESULTS = ("result", "indices", "eigen", "inverse", "invstd", "output")
@@ -18,13 +18,15 @@ class Values:
 
     __slots__ = ("_node", "inputs", "results")
 
-    def __init__(self, node: Any) -> None:
+    def __init__(self, node: Any, finite: Finite) -> None:
         self._node = node
         self.inputs: dict[str, torch.Tensor] = {}
         self.results: dict[str, torch.Tensor] = {}
         for saved in saved_by(node):
             tensor = saved.tensor
-            if tensor is None or tensor.layout is not torch.strided or not is_readable(tensor):
+            if tensor is None or not (tensor.is_cpu or finite.anywhere):  # reading would wait for an accelerator
+                continue
+            if tensor.layout is not torch.strided or not is_readable(tensor):
                 continue
             name = saved.attribute.removeprefix("_saved_")
             target = self.results if name in _FACTORS or name.startswith(_RESULTS) else self.inputs
