@@ -37,12 +37,14 @@ from benchmarks.habits import HABITS, Installed, nothing  # noqa: E402
 from benchmarks.in_place import in_place  # noqa: E402
 from benchmarks.workloads import Workload, make  # noqa: E402
 
+_LARGEST_KEPT = 32 * 2**20 - 2**16  # bytes: above 32 MB glibc always hands back
 _WATCHERS = ("whygrad.probe", "whygrad.stats", "whygrad.runfile")
 
 
 def main() -> None:
     """Obey until the input ends."""
     torch.set_num_threads(1)
+    _settle_allocator()
     name, variant, batches = sys.argv[1:]
     workload = make(name, int(batches))
     habit = HABITS.get(variant, nothing)(workload)
@@ -52,6 +54,15 @@ def main() -> None:
         answer |= watched()
         answer["peak_mb"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         print(json.dumps(answer), flush=True)
+
+
+def _settle_allocator() -> None:
+    """Free a large block once, so that every variant keeps the memory of its tensors from step to step.
+
+    glibc hands large blocks back to the system until one of that size has been freed. Whatever a variant happened to
+    free at its start would make its steps faster than those of the plain loop, by eight percent for the MLP.
+    """
+    torch.empty(_LARGEST_KEPT, dtype=torch.uint8).fill_(0)
 
 
 def _wait() -> str:

@@ -70,16 +70,20 @@ class Backlog:
 
     def settle(self) -> None:
         """Hand everything over to the writer."""
-        matrices, self._matrices = self._matrices, {}
-        steps, self._steps = self._steps, []
-        self._waiting = self._rows = 0
         norms: dict[tuple[int, Role], float] = {}
-        for (role, ids), found in matrices.items():
-            found_norms = self._settle(role, ids, found)
-            if role in _NORMS:
-                norms.update({(each.step, role): norm for each, norm in zip(found, found_norms, strict=True)})
-        for step in steps:
-            self.writer.add_step(_completed(step, norms) if step.recorded else step)
+        try:
+            while self._matrices:
+                role, ids = next(iter(self._matrices))
+                found = self._matrices.pop((role, ids))  # one after the other: an error keeps the others
+                found_norms = self._settle(role, ids, found)
+                if role in _NORMS:
+                    norms.update({(each.step, role): norm for each, norm in zip(found, found_norms, strict=True)})
+        finally:
+            steps, self._steps = self._steps, []
+            self._waiting = sum(map(len, self._matrices.values()))
+            self._rows = sum(len(ids) * len(found) for (_, ids), found in self._matrices.items())
+            for step in steps:
+                self.writer.add_step(_completed(step, norms) if step.recorded else step)
 
     def _settle(self, role: Role, ids: tuple[int, ...], found: Sequence[_Matrix]) -> list[float]:
         """Add up and store the matrices of one role that have the same rows; return the norm at each step, [K]."""

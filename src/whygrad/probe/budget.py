@@ -67,6 +67,10 @@ class Budget:
     _sparse_s: float = 0.0  # spent on recorded steps since
     _recorded_s: float = 0.0  # spent on recorded steps in all
 
+    def begin(self, own_s: float) -> None:
+        """Begin with what was spent before the first step, which no recorded step has cost."""
+        self._own_s = own_s
+
     def record_next(
         self, *, steps_done: int, optimizers: int, own_s: float, elapsed_s: float, pace: float = 1.0
     ) -> bool:

@@ -1,8 +1,8 @@
 """Steps that are only counted: where a step takes less than a millisecond, following each costs more than the step.
 
-Once the budget is spent, a loop that goes on as before is followed in one step of many. In between, the wrapped
-functions of torch come here first, and all they do is count. A loss that is not finite, another optimizer or a closure
-end that at once.
+Once the budget is spent, a loop that goes on as before is followed for a round of every optimizer, then passed over for
+many steps. In between, the wrapped functions of torch come here first, and all they do is count. A loss that is not
+finite, another optimizer or a closure end that at once, and for some time.
 """
 
 from __future__ import annotations
@@ -15,9 +15,13 @@ from typing import Any
 
 import torch
 
+from whygrad.probe.closures import closure_of
+
 FEWEST = 15  # steps in a row that are passed over
 MOST = 127
 MOST_S = 0.5  # of the run's time
+PAUSE = 32  # steps that are followed after calm was broken; twice as many each time
+MOST_PAUSE = 4096
 
 _clock = time.perf_counter  # bound here: programs mock `time`
 _function_modes: Callable[[], int] = torch._C._len_torch_function_stack
@@ -34,6 +38,7 @@ class Passed:
     last: int = 0  # identity of the optimizer that made the last step
     backwards: int = 0
     backwards_since_step: int = 0
+    at_step: bool = False  # it ended right after a step, not in the middle of one
     loss: float | None = None  # the last one
     own_s: float = 0.0
 
@@ -43,7 +48,10 @@ class Calm:
     """The steps that are passed over; one per session."""
 
     on_end: Callable[[Passed], None] = lambda _passed: None  # called with what has to be made up for
+    on_backward: Callable[[torch.Tensor], None] | None = None  # called with each loss, where its graph is risky
     left: int = 0  # steps; 0: the loop is followed
+    pause: int = 0  # steps that are followed in any case
+    _broken: int = 0  # times
     _optimizers: frozenset[int] = frozenset()  # identities of those at work
     _row: int = FEWEST
     _passed: Passed = field(default_factory=Passed)
@@ -54,14 +62,23 @@ class Calm:
         self._row = min(2 * self._row + 1, MOST)
         self._optimizers = frozenset(map(id, optimizers))
 
-    def end(self, *, early: bool = True) -> None:
+    def end(self) -> None:
         """Follow the loop again."""
-        if self.left or not early:
-            self.left = 0
-            if early:
-                self._row = FEWEST
-            passed, self._passed = self._passed, Passed()
-            self.on_end(passed)
+        if self.left:
+            self._end(at_step=False)
+
+    def _end(self, *, at_step: bool) -> None:
+        self.left = 0
+        passed, self._passed = self._passed, Passed()
+        passed.at_step = at_step
+        self.on_end(passed)
+
+    def _break(self) -> None:
+        """Follow the loop again, and for a while: it did not go on as before."""
+        self.pause = min(PAUSE << self._broken, MOST_PAUSE)
+        self._broken += self.pause < MOST_PAUSE
+        self._row = FEWEST
+        self._end(at_step=False)
 
     # -- what the wrapped functions ask first: whether to pass the call on without another look ------------------------
 
@@ -75,16 +92,18 @@ class Calm:
             return False
         began = _clock()
         root = args[0] if args else kwargs.get("tensors")
-        if not isinstance(root, torch.Tensor) or _function_modes() or _dispatch_modes() or not self._is_finite(root):
-            self.end()
+        if not isinstance(root, torch.Tensor) or _function_modes() or _dispatch_modes() or not self._note_loss(root):
+            self._break()
             return False
+        if self.on_backward is not None:
+            self.on_backward(root)
         self._passed.backwards += 1
         self._passed.backwards_since_step += 1
         self._passed.own_s += _clock() - began
         return True
 
-    def _is_finite(self, loss: torch.Tensor) -> bool:
-        """Take note of a loss; one on an accelerator is not read, for that would wait for it."""
+    def _note_loss(self, loss: torch.Tensor) -> bool:
+        """Return whether a loss is finite; one on an accelerator is not read, for that would wait for it."""
         self._passed.loss = None
         try:
             if loss.device.type == "cpu" and loss.numel() == 1:
@@ -108,9 +127,9 @@ class Calm:
         """Return whether a step that begins is passed over: one of the same optimizers, without a closure."""
         if not self.left:
             return False
-        if id(optimizer) in self._optimizers and not args[1:] and not kwargs:
+        if id(optimizer) in self._optimizers and closure_of(args, kwargs) is None:
             return True
-        self.end()
+        self._break()
         return False
 
     def passes_end_of_step(self, optimizer: torch.optim.Optimizer) -> bool:
@@ -122,5 +141,5 @@ class Calm:
         self._passed.backwards_since_step = 0
         self.left -= 1
         if not self.left:
-            self.end(early=False)
+            self._end(at_step=True)
         return True

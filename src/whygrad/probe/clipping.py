@@ -181,9 +181,11 @@ def _observed(session: Session, kind: str, limit_name: str) -> tuple[Before, Aft
         total = args[2] if len(args) > 2 else kwargs.get("total_norm")
         given = got if total is None else _given(got)
         call = Call(kind, limit, iterator=hasattr(given, "__next__"), tensors=_listed(got))
-        if isinstance(total, torch.Tensor) and total.is_cpu:
+        if type(total) is not torch.Tensor:  # a DTensor would make ranks talk to each other
+            pass
+        elif total.is_cpu:
             call.norm, call.factor = _measured(float(total.detach()), call.limit)
-        elif isinstance(total, torch.Tensor) and session.training.recording:
+        elif session.training.recording:
             row = total.detach().reshape(-1)[:1].expand(len(STATISTICS))  # the host must not wait for it
             nothing = torch.zeros(1, len(STATISTICS), dtype=torch.float64, device="cpu")
             call.pending = session.recorder.arrivals.accelerators.begin_rows(nothing, {0: row})

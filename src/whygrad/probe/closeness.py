@@ -63,7 +63,7 @@ class Closeness:
             self.alarm()
 
     def alarm(self) -> None:
-        """Look closely for a while, unless that has come of nothing often enough."""
-        if self._alarms < MAX_ALARMS:
+        """Look closely for a while, unless that has come of nothing often enough, or is done anyway."""
+        if self._alarms < MAX_ALARMS and not self._alarmed and self._recorded > FIRST:
             self._alarms += 1
             self._alarmed = ALARMED

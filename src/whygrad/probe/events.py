@@ -42,12 +42,17 @@ class EventLog:
         elif len(self._seen) < MAX_EVENTS:
             self._seen[kind, subject, site] = _Seen(step, step, 1, detail)
 
-    def repeat(self, kind: str, step: int, site: Site | None, times: int) -> None:
-        """Count more of an event without subject that was noted before; `step` is that of the last."""
-        entry = self._seen.get((kind, "", site))
-        if entry is not None and times:
-            entry.last = step
-            entry.count += times
+    def share_out(self, kind: str, step: int, times: int) -> None:
+        """Count an event so many times more, shared out among its lines as before; `step` is that of the last."""
+        seen = [entry for (of, _, _), entry in self._seen.items() if of == kind]
+        left, total = times, sum(entry.count for entry in seen)
+        for entry in seen:
+            part = round(left * entry.count / total) if total else 0
+            total -= entry.count
+            left -= part
+            if part:
+                entry.last = step
+                entry.count += part
 
     def facts(self) -> Iterator[Event]:
         """Yield the events, first occurrence first; what two calls on one line did is one event."""

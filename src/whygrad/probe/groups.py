@@ -37,14 +37,15 @@ class TrackedGroup:
     members: tuple[int, ...] = ()
 
     def note_rate(self, rate: float, steps: int = 1) -> None:
-        """Count steps at a rate."""
+        """Count steps, the last of them at a rate."""
         if not self.steps:
             self.first = self.lowest = self.highest = rate
+        unchanged = rate == self.last
         self.rises += rate > self.last
         self.last = rate
         self.lowest, self.highest = min(self.lowest, rate), max(self.highest, rate)
         self.steps += steps
-        self.zero_steps += steps * (rate == 0)
+        self.zero_steps += (steps if unchanged else 1) * (rate == 0)
 
 
 @dataclass(slots=True)

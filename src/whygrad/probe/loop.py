@@ -53,6 +53,8 @@ class Course:
     empty: bool = False  # there are none at the step that is about to be made
     replaced: bool = False  # the program put others in the place of what the backward passes made
     cut_short: bool = False
+    begun: bool = True  # the round was followed from its beginning
+    whole: int = 0  # rounds that were, since steps were last passed over
 
     def add(self, happened: Happened) -> None:
         """Append to the round."""
@@ -296,6 +298,11 @@ class Loop:
             self._end(course, Happened(Deed.SKIP, site, (tracked.id,)), step, closure=False)
 
     def _end(self, course: Course, last: Happened, step: int, *, closure: bool, unfinished: bool = False) -> None:
+        if not course.begun:
+            course.begun = True
+            course.begin_round()
+            course.seen = course.sentinels.stamps()
+            return
         happened = tuple((each, len(list(same))) for each, same in groupby((*course.happened, last)))
         key = (course.id, course.steps == 0, closure, course.cut_short, unfinished, happened)
         counted = self._rounds.get(key)
@@ -305,6 +312,7 @@ class Loop:
         elif len(self._rounds) < MAX_ROUNDS:
             self._rounds[key] = _Counted(len(self._rounds), 1, step, step)
         course.begin_round()
+        course.whole += 1
         course.seen = course.sentinels.stamps()
 
     def end_all(self, step: int) -> None:
@@ -313,11 +321,22 @@ class Loop:
             if course.happened:
                 self._end(course, course.happened.pop(), step, closure=False, unfinished=True)
 
-    def resume(self) -> None:
-        """Follow the optimizers again after steps that were passed over: begin new rounds."""
+    def resume(self, stepped: int | None) -> None:
+        """Follow the optimizers again after steps that were passed over.
+
+        Args:
+            stepped: Id of the optimizer that has just made a step, if that is where the passing over ended: only its
+                next round is whole.
+        """
         for course in self._courses.values():
             course.begin_round()
+            course.begun = course.id == stepped
+            course.whole = 0
             course.seen = course.sentinels.stamps()
+
+    def is_known(self) -> bool:
+        """Return whether a whole round of each optimizer was followed since steps were last passed over."""
+        return all(course.whole for course in self._courses.values() if course.ref() is not None)
 
     # -- facts ------------------------------------------------------------------------------------------------------
 

@@ -166,8 +166,10 @@ def learning_rates(optimizer: torch.optim.Optimizer) -> tuple[float, ...]:
 def note_rates(
     groups: GroupTable, optimizer: torch.optim.Optimizer | None, tracked: TrackedOptimizer, steps: int = 1
 ) -> None:
-    """Count steps at the present learning rates of an optimizer; at the last known ones if it is gone."""
+    """Count steps, the last of them at the present rates of an optimizer; None: at the last known ones."""
+    before = tracked.last_learning_rates
     if optimizer is not None:
         tracked.last_learning_rates = learning_rates(optimizer)
-    tracked.zero_rate_steps += steps * all(rate == 0 for rate in tracked.last_learning_rates)
+    unchanged = before == tracked.last_learning_rates
+    tracked.zero_rate_steps += (steps if unchanged else 1) * all(rate == 0 for rate in tracked.last_learning_rates)
     groups.note_step(optimizer, tracked, steps)

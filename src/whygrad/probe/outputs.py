@@ -34,7 +34,7 @@ from whygrad.stats.rows import Rows
 
 _DEPTH = 4  # structures in structures
 _ITEMS = 1024  # of one structure
-_VARIED = 5  # windows at the start, and each fifth later, in which samples are compared
+_VARIED = 5  # windows that are looked at closely: the first ones, and each fifth later, have their samples compared
 MAX_RETIRED = 5000
 
 
@@ -91,7 +91,7 @@ class OutputRecorder:
         self._by_line: dict[tuple[str, Site], TrackedModule] = {}  # of modules that no model holds, made at that line
         self._outputs: dict[tuple[int, str], TrackedOutput] = {}
         self._window = Window()
-        self._windows = 0
+        self._close_windows = 0
         self._local = threading.local()
 
     @property
@@ -251,7 +251,7 @@ class OutputRecorder:
         return hook
 
     def _look_closely(self, output: int, module: TrackedModule, tensor: torch.Tensor) -> None:
-        varying = deviations(tensor) if self._windows < _VARIED or self._windows % _VARIED == 0 else None
+        varying = deviations(tensor) if self._close_windows < _VARIED or self._close_windows % _VARIED == 0 else None
         if varying is not None:
             self._window.variations.add(output, varying)
         made_by = module.ref()
@@ -274,7 +274,7 @@ class OutputRecorder:
         if not self._window.is_used():
             return {}
         window, self._window = self._window, Window(len(self._window.outputs))
-        self._windows += 1
+        self._close_windows += self.closely
         for number, training in window.taught.items():
             self._all_modules[number].taught += 1
             self._all_modules[number].taught_in_eval += not training

@@ -6,27 +6,32 @@ from typing import TYPE_CHECKING
 
 from whygrad.probe.calm import Passed
 from whygrad.probe.optimizers import TrackedOptimizer, note_rates
-from whygrad.probe.source import Site
 
 if TYPE_CHECKING:
     from whygrad.probe.session import Session
 
 CALM_AFTER = 1000  # steps
 MAX_OPTIMIZERS = 8
+MAX_WAIT = 256  # steps: an optimizer that makes no more of them does not keep the others from calm
 
 
-def may_be_calm(session: Session) -> bool:
-    """Return whether nothing stands against passing steps over, but perhaps the budget."""
+def may_be_calm(session: Session, followed: int) -> bool:
+    """Return whether nothing stands against passing steps over, but perhaps the budget.
+
+    Args:
+        session: Whose.
+        followed: Steps that were followed since the last ones that were passed over.
+    """
     training, alive = session.training, session.optimizers.alive()
-    if training.recording or training.steps < CALM_AFTER or session.tracer.active:
+    if training.recording or training.steps < CALM_AFTER or session.tracer.active or followed < session.calm.pause:
         return False
-    if session.replicas or session.scaling.is_used or not 0 < len(alive) <= MAX_OPTIMIZERS:
+    if session.replicas or session.world_size > 1 or session.scaling.is_used or not 0 < len(alive) <= MAX_OPTIMIZERS:
         return False
-    return all(tracked.is_plain for tracked in alive)
+    return all(tracked.is_plain for tracked in alive) and (session.loop.is_known() or followed >= MAX_WAIT)
 
 
-def add_passed(session: Session, passed: Passed, site: Site | None) -> TrackedOptimizer | None:
-    """Count what was passed over; `site` is the line of its backward passes.
+def add_passed(session: Session, passed: Passed) -> TrackedOptimizer | None:
+    """Count what was passed over.
 
     Returns:
         The optimizer that made the last step.
@@ -35,20 +40,31 @@ def add_passed(session: Session, passed: Passed, site: Site | None) -> TrackedOp
     first, steps = training.steps, passed.steps.total()
     training.steps += steps
     training.backwards += passed.backwards
-    session.events.repeat("backward", training.steps, site, passed.backwards)
-    last = None
-    for tracked in session.optimizers.alive():
+    session.events.share_out("backward", training.steps, passed.backwards)
+    owners = _owners(session)
+    for tracked in owners.values():
         _add_steps(session, tracked, passed, first)
-        last = tracked if steps and tracked.key == passed.last else last
-    session.loop.resume()
+    last = owners.get(passed.last) if steps else None
+    session.loop.resume(last.id if last is not None and passed.at_step else None)
     return last
+
+
+def _owners(session: Session) -> dict[int, TrackedOptimizer]:
+    """Return the optimizers by identity; of two with the same one, the one that is there."""
+    alive = session.optimizers.alive()
+    gone = {tracked.key: tracked for tracked in alive if tracked.ref() is None}
+    return gone | {tracked.key: tracked for tracked in alive if tracked.ref() is not None}
 
 
 def _add_steps(session: Session, tracked: TrackedOptimizer, passed: Passed, first: int) -> None:
     steps = passed.steps[tracked.key]
     tracked.zero_grads += passed.clears[tracked.key]
+    if not steps:
+        tracked.backwards += passed.backwards
+        return
+    tracked.steps += steps
     tracked.backwards = passed.backwards_since_step
-    if steps:
-        tracked.steps += steps
-        note_rates(session.groups, tracked.ref(), tracked, steps)
-        session.training.counts.pass_over(tracked.id, steps, first=first, last=session.training.steps - 1)
+    # In the middle of a step a scheduler has set the rate of the next one already.
+    note_rates(session.groups, tracked.ref() if passed.at_step else None, tracked, steps)
+    session.training.counts.pass_over(tracked.id, steps, first=first, last=session.training.steps - 1)
+    session.rewriting.forget(tracked)

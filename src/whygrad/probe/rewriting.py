@@ -93,6 +93,10 @@ class Rewriting:
         if before is not None:
             self._waiting[tracked.id] = before, _sample(before.entries)
 
+    def forget(self, tracked: TrackedOptimizer) -> None:
+        """Compare nothing with the last step that was looked at: others were passed over since."""
+        self._waiting.pop(tracked.id, None)
+
     def _entries(self, tensors: Iterable[torch.Tensor]) -> list[Tracked]:
         found = (self.session.parameters.get(tensor) for tensor in tensors)
         return [entry for entry in found if entry is not None]
@@ -129,6 +133,7 @@ class Rewriting:
         self.session.tracer.listen("rewriting", self._listen)
 
     def _loading(self, args: tuple[Any, ...], _kwargs: Any) -> None:
+        self.session.calm.end()
         self._loads += 1
         entries = self._stepped(args[0])
         if not entries:
@@ -158,6 +163,7 @@ class Rewriting:
             self.session.events.note(kind, self.session.training.steps, site, entries[0].root)
 
     def _optimizer_loaded(self, args: tuple[Any, ...], _kwargs: Any, _result: Any) -> None:
+        self.session.calm.end()
         tracked = self.session.optimizers.get(args[0])
         if tracked.steps:
             site = self.session.user.capture(3, skip_methods_of=args[0])

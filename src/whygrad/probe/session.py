@@ -160,6 +160,7 @@ class Session:
         self.refused: set[str] = set()  # kinds of tensors that have no statistics
         self.began = _clock()
         self.started_utc = datetime.now(UTC).isoformat(timespec="seconds")
+        self.start_s = 0.0  # of our own time, to get ready
         self.flushed = 0.0  # when, in seconds since the session began
         self.flush_s = FLUSH_S  # between two flushes
         self.pid = os.getpid()
@@ -209,7 +210,9 @@ class Session:
     def count_start(self, began: float) -> None:
         """Count what it took to get ready, imports included, as our own time; `began` is of `time.perf_counter`."""
         self.guard.own_s += _clock() - began
+        self.start_s = self.guard.own_s
         self.began = min(self.began, began)
+        self.training.begin()
 
     def undo_later(self, undo: Callable[[], None]) -> None:
         """Have something else undone when the probe is switched off."""

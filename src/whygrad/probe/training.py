@@ -54,8 +54,12 @@ class Training:
         self._latecomers = Latecomers()
         self._lookups = Lookups(session)
         self._loss: float | None = None
-        self._site: Site | None = None  # of the last backward pass
+        self._followed = 0  # steps since the last ones that were passed over
         session.calm.on_end = self._make_up
+
+    def begin(self) -> None:
+        """Take note of what it took to get ready."""
+        self._budget.begin(self._session.guard.own_s)
 
     # -- backward ---------------------------------------------------------------------------------------------------
 
@@ -73,7 +77,7 @@ class Training:
         self._session.nonfinite.before_backward(roots)
         if self.backwards == 0 or _is_power_of_two(self.backwards):
             note_moves(self._session)
-        if self._loss is not None:
+        if self._loss is not None and self.recording:
             self._closeness.note_loss(self._loss)
         if self.closely:
             note_reached(self._session, roots, inputs)
@@ -81,7 +85,6 @@ class Training:
     def after_backward(self, site: Site | None, roots: tuple[torch.Tensor, ...]) -> None:
         """Count a backward pass; where there is no optimizer, it is a step."""
         self.backwards += 1
-        self._site = site
         if self._session.replicas:
             self._session.guard.run("replicas", self._session.replicas.after_backward, site)
         self._session.nonfinite.after_backward()
@@ -104,6 +107,7 @@ class Training:
 
     def note_optimizer(self, optimizer: torch.optim.Optimizer, site: Site | None) -> None:
         """Remember a new optimizer and what it holds, though it may never step."""
+        self._session.calm.end()
         tracked = self._session.optimizers.note_made(optimizer, site)
         if self._lookups.wants(tracked):
             self._lookups.link(held_tensors(optimizer), tracked)
@@ -223,6 +227,7 @@ class Training:
             loss=self._loss,
             learning_rates=() if tracked is None else tracked.last_learning_rates,
             recorded=self.recording,
+            position=None if tracked is None else tracked.steps,
             backward_l2=None if left is None else left.total,
         )
 
@@ -252,12 +257,14 @@ class Training:
         )
         if not self.recording and self._budget.every is None:
             self.recording = self._latecomers.want(self._session.optimizers.alive())
-        self.closely = self.recording and self._closeness.wants(self._session.guard.own_s)
+        self.closely = self.recording and self._closeness.wants(self._session.guard.own_s - self._session.start_s)
         self.windows.open()
         self._session.losses.end_step()
         if elapsed - self._session.flushed > self._session.flush_s or _is_power_of_two(self.steps):
             self._session.write()
-        if tracked is not None and not was_recorded and may_be_calm(self._session):
+        if tracked is not None:
+            self._followed += 1
+        if tracked is not None and not was_recorded and may_be_calm(self._session, self._followed):
             self._begin_calm(elapsed)
 
     # -- steps that are only counted --------------------------------------------------------------------------------
@@ -265,6 +272,8 @@ class Training:
     def _begin_calm(self, elapsed: float) -> None:
         """Pass over the next steps, if following every one is over the budget."""
         if self._budget.is_over(elapsed, self._pace.value):
+            self._followed = 0
+            self._session.calm.on_backward = self._session.nonfinite.look_at_loss()
             alive = (tracked.ref() for tracked in self._session.optimizers.alive())
             self._session.calm.begin([o for o in alive if o is not None], elapsed / self.steps)
 
@@ -273,12 +282,13 @@ class Training:
         self._session.guard.run("steps", self._add_passed, passed)
 
     def _add_passed(self, passed: Passed) -> None:
-        last = add_passed(self._session, passed, self._site)
+        last = add_passed(self._session, passed)
         if last is not None:
             self._loss = passed.loss
-            fact = replace(self._step_fact(last, self.steps - 1), backwards=passed.backwards // passed.steps.total())
+            backwards = passed.backwards // passed.steps[last.key]
+            fact = replace(self._step_fact(last, self.steps - 1), backwards=backwards, position=last.steps - 1)
             self._session.recorder.arrivals.add_step(fact)
-        if not passed.backwards_since_step:
+        if passed.at_step:
             self._prepare_next(None)
 
 

@@ -32,12 +32,14 @@ class Windows:
         self._began_s = session.guard.own_s
         watch_calls = training.recording and not self.compiled
         thread = 0 if watch_calls else get_ident()
-        if thread and thread == self._closed_in:
+        if thread and thread == self._closed_in and not session.tracer.active:
             return
         self._closed_in = thread
         session.watch_calls(watch_calls)
+        traced = watch_calls and self._wants_trace()
+        training.closely = training.closely or traced
         session.outputs.closely = training.closely
-        if watch_calls and self._wants_trace():
+        if traced:
             session.tracer.switch_on()
         else:
             session.tracer.switch_off()

@@ -34,9 +34,15 @@ class Turns:
 
     _next: dict[int | None, int] = field(default_factory=dict)  # the idlest first
 
-    def take(self, optimizer: int | None) -> int:
-        """Return the number of this step of an optimizer; None: of a step by hand."""
+    def take(self, optimizer: int | None, known: int | None = None) -> int:
+        """Return the number of this step of an optimizer; None: of a step by hand.
+
+        Args:
+            optimizer: Its id.
+            known: The number, where the caller knows it: not every step is handed over.
+        """
         turn = self._next.pop(optimizer, 0)
+        turn = turn if known is None else known
         self._next[optimizer] = turn + 1
         if len(self._next) > _MOST_OPTIMIZERS:
             del self._next[next(iter(self._next))]

@@ -63,7 +63,7 @@ _CLOSE_TIMEOUT_S = 5.0  # the last chance may take longer
 _NOBODY = 0  # a process id that no process has
 
 _ROW_BYTES = {"matrix": 8 * len(STATISTICS), "histogram": 4 * HISTOGRAM_BINS}
-_COUNTED = ("position", "recorded_before")  # of a step: the writer fills them in
+_COUNTED = ("position", "recorded_before")  # of a step: the writer fills them in, the first where it is not known
 _STEP_VALUES = attrgetter(*(field.name for field in fields(Step) if field.name not in _COUNTED))
 _KEYS = {fact: attrgetter(*table.key) for fact, table in TABLES.items()}
 
@@ -134,7 +134,8 @@ class RunWriter:
         if not self._is_mine():
             return
         with self._lock:
-            self._steps[step.id] = (*_STEP_VALUES(step), self._turns.take(step.optimizer), self._recorded)
+            position = self._turns.take(step.optimizer, step.position)
+            self._steps[step.id] = (*_STEP_VALUES(step), position, self._recorded)
             self._recorded += step.recorded
             self._grow(_FACT_BYTES)
 

@@ -15,7 +15,7 @@ from whygrad.stats.library import library
 from whygrad.stats.sampling import sample_view
 from whygrad.stats.support import local_tensor, untracked
 
-SAMPLE = 16_384  # elements of a tensor: the norm of noise is known to half a percent by so many
+SAMPLE = 4_096  # elements of a tensor: the norm of noise is known to one percent by so many
 
 
 class Samples:

@@ -44,11 +44,17 @@ class Rows:
         """
         kernel = library()
         where = 0 if kernel is None else address(tensor)
-        if not where and refusal(tensor) is not None:
-            return None
-        index, row = self._reserve(number)
-        if kernel is None or not where or not fused.one(kernel, where, tensor, row):
+        if kernel is not None and where:
+            index, row = self._reserve(number)
+            if fused.one(kernel, where, tensor, row):
+                return index
             self._elsewhere[index] = single_statistics(tensor)
+            return index
+        if refusal(tensor) is not None or _is_captured(tensor):
+            return None
+        found = single_statistics(tensor)  # before there is a row: it may fail
+        index, _ = self._reserve(number)
+        self._elsewhere[index] = found
         return index
 
     def put(self, number: int, row: torch.Tensor) -> None:
@@ -74,6 +80,11 @@ class Rows:
             self.ids.append(number)
             chunk, at = divmod(index, self._expected)
             if chunk == len(self._chunks):
-                new = torch.empty(self._expected, _COLUMNS, dtype=torch.float64, device="cpu")
+                new = torch.zeros(self._expected, _COLUMNS, dtype=torch.float64, device="cpu")
                 self._chunks.append((new, new.data_ptr()))
             return index, self._chunks[chunk][1] + at * _ROW_BYTES
+
+
+def _is_captured(tensor: torch.Tensor) -> bool:
+    """Return whether what is launched now becomes part of a CUDA graph of the program's."""
+    return tensor.is_cuda and torch.cuda.is_current_stream_capturing()

@@ -9,7 +9,7 @@ import torch
 from whygrad.stats.support import elements, local_tensor, refusal, untracked
 
 LIMIT = 65_536
-_RUN = 64  # elements read in a row: single ones would cost a cache line each
+_RUN = 16  # elements read in a row, a cache line of float32: single ones would cost one each
 _GOLDEN = 2_654_435_769  # 2**32 / golden ratio: its multiples spread evenly over any range
 
 

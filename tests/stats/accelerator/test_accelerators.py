@@ -9,6 +9,7 @@ from tests.stats.accelerator.fake import accelerators
 from tests.stats.reference import assert_same, by_hand, noise
 from whygrad.stats.accelerator.accelerators import CAPTURED, Accelerators
 from whygrad.stats.accelerator.samples import Samples
+from whygrad.stats.changes import SAMPLE
 from whygrad.stats.changes import Samples as HomeSamples
 from whygrad.stats.kernel import measure
 from whygrad.stats.pending import Chosen, Settled
@@ -192,8 +193,8 @@ def test_a_tensor_that_is_gone_or_has_become_another_one_gives_zeros():
     samples = Samples([noise(5), noise(6), noise(7), noise(30_000)], owner)
     gone = torch.empty(0)
     matrix = samples.updates([gone, noise(6), noise(7).double(), noise(30_000)]).read().matrix
-    assert matrix[:, 0].tolist() == [0.0, 6.0, 0.0, 16_384.0]
-    assert matrix[:, 5].tolist() == [0.0, 6.0, 0.0, 16_384.0]
+    assert matrix[:, 0].tolist() == [0.0, 6.0, 0.0, float(SAMPLE)]
+    assert matrix[:, 5].tolist() == [0.0, 6.0, 0.0, float(SAMPLE)]
 
 
 def test_autograd_is_left_alone():

@@ -11,7 +11,7 @@
 #define LOWEST_EXPONENT (-48)
 #define BLOCK 2048          /* elements: with their bins and a float32 copy they stay in the level 1 cache */
 #define CHUNK (32 * BLOCK)  /* elements that one thread takes at a time */
-#define RUN 64              /* elements of a sample that lie side by side */
+#define RUN 16              /* elements of a sample that lie side by side: a cache line of float32 */
 #define AHEAD 8             /* runs that are asked for before they are needed */
 #define MOST_THREADS 64
 #define PREFETCH_BYTES 1024 /* what the processor fetches by itself is too late by a third of the time */
