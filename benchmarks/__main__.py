@@ -16,6 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from benchmarks import startup
 from benchmarks.measuring import measure
 from benchmarks.page import markdown
 from benchmarks.plans import plan_of
@@ -40,6 +41,9 @@ def main(words: Sequence[str] | None = None) -> int:
         print(f"{name} ...", file=sys.stderr, flush=True)
         found = measure(name, plan_of(name, quick=options.quick, rounds=options.rounds))
         results = merged(results, name, {"date": f"{datetime.now(UTC):%Y-%m-%d}", "machine": machine(), **found})
+        write(results, options.into)
+    if not wanted:
+        results = {**results, "startup": startup.measure(options.rounds or startup.ROUNDS)}
         write(results, options.into)
     print(markdown(results))
     return 0

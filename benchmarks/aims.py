@@ -18,6 +18,13 @@ RATIOS = {
 READS = {"statistics": 1.5, "with full histogram": 2.5}  # multiples of one read of the gradients
 LESSON_SHARE = 0.25  # of the time of the lesson's two numbers, for the statistics
 ROW_BYTES = 80  # of one tensor in one role at one step; a histogram is 128 more
+START_MS = {  # processor time
+    "import whygrad": 50,
+    "run: import torch adds": 150,
+    "report: 3 steps": 300,
+    "report: 300 parameters, 1,000 steps": 300,
+    "report: 100,000 steps": 300,
+}
 LARGEST = 3  # times the largest parameter may be added to the memory
 
 

@@ -64,6 +64,11 @@ last column). The aim is {largest} times the largest parameter. The two columns 
 larger batch change: what waits to be written is bounded. What remains for small models is what a session holds whatever
 the model: its tables, SQLite, the parsed source of the program."""
 
+_STARTUP = """\
+Processor time of whole processes, by `python -m benchmarks.startup`. *Adds* is the difference to the plain program,
+round by round. The runs that are reported on have 4, 300 and 4 parameters; of the longest, one step in 50 is recorded.
+"""
+
 _PARTS = """\
 A step under `--every 1`, by part of the probe. *Steps* holds the statistics of gradients, weights and updates, and the
 writing of the run file; *outputs* those of module outputs and of their gradients. *Beside them* is the guard around
@@ -99,4 +104,6 @@ def markdown(results: Mapping[str, Any]) -> str:
         _PARTS,
         table.parts_table(workloads),
     ]
+    if "startup" in results:
+        parts += ["## Starting, and reading", _STARTUP.strip(), table.startup_table(results["startup"])]
     return "\n\n".join(parts)

@@ -108,6 +108,18 @@ def memory_table(workloads: Workloads) -> str:
     return _table(["", "added, MB", "with three times the steps", "with twice the batch", "code, MB"], rows)
 
 
+def startup_table(startup: Mapping[str, Mapping[str, float]]) -> str:
+    """Return what starting takes."""
+    rows = []
+    for name, found in startup.items():
+        aim = aims.START_MS.get(name)
+        text = f"{found['median_ms']:.0f}"
+        outcome = None if aim is None else aims.Outcome.MET if found["median_ms"] <= aim else aims.Outcome.MISSED
+        shown = text if outcome is None else aims.beside_aim(text, str(aim), outcome)
+        rows.append([name, shown, f"{found['low_ms']:.0f}-{found['high_ms']:.0f}"])
+    return _table(["", "ms, median", "quartiles"], rows)
+
+
 def parts_table(workloads: Workloads) -> str:
     """Return microseconds of a recorded step by part of the probe, a column for each workload."""
     columns = {name: _by_part(each["parts"]) for name, each in _having("parts", workloads)}

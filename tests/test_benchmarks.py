@@ -215,7 +215,8 @@ def results_of(**variants):
         "parts": {"plain_us": 100.0, "watched_us": 150.0, "rows": [{"part": "steps", "us": 40.0}]},
         "variants": found,
     }
-    return {"format": bench.FORMAT, "workloads": {TINY: each}}
+    slow = {"median_ms": 183.2, "low_ms": 180.0, "high_ms": 190.0}
+    return {"format": bench.FORMAT, "workloads": {TINY: each}, "startup": {"run: import torch adds": slow}}
 
 
 def test_the_table_has_the_control_first_then_a_line_for_each_variant():
@@ -239,6 +240,7 @@ def test_the_page_has_each_aim_beside_its_number():
         "1.0 (aim 1.5)",
         "1.0 s of 50 s (2.0%)",
         "| beside them | 10 |",
+        "| run: import torch adds | **183** (aim 150, missed) | 180-190 |",
     ):
         assert text in page
 

@@ -8,6 +8,7 @@ from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from tests.probe.watched import watched
+from whygrad.model import Deed
 from whygrad.probe import passed_steps
 from whygrad.probe.budget import Budget
 from whygrad.probe.loop import Loop
@@ -145,6 +146,146 @@ def test_a_program_sees_no_call_of_ours_in_its_own_mode(tmp_path):
     plain, Count.calls = Count.calls, 0
     watched(tmp_path, program)
     assert Count.calls == plain
+
+
+def gan(order, clears_first=False):
+    torch.manual_seed(0)
+    models = [nn.Linear(2, 2), nn.Linear(2, 1)]
+    optimizers = [torch.optim.SGD(model.parameters(), lr=1e-3) for model in models]
+    for _ in range(STEPS):
+        if clears_first:
+            for optimizer in optimizers:
+                optimizer.zero_grad()
+        fake = models[0](torch.randn(4, 2))
+        for which in order:
+            if not clears_first:
+                optimizers[which].zero_grad()
+            models[1](fake if which == 0 else fake.detach()).square().mean().backward()
+            optimizers[which].step()
+
+
+@pytest.mark.usefixtures("over_budget")
+@pytest.mark.parametrize("clears_first", [False, True])
+@pytest.mark.parametrize("order", [(1, 0), (0, 1), (1, 1, 0)])
+def test_rounds_of_optimizers_that_take_turns_are_whole(tmp_path, order, clears_first, monkeypatch):
+    seen = looks(monkeypatch)
+    evidence = watched(tmp_path, lambda: gan(order, clears_first))
+    assert len(seen) < len(order) * STEPS * 2 / 3
+    deeds = {round_.id: {h.deed for h in evidence.happenings if h.round == round_.id} for round_ in evidence.rounds}
+    assert all({Deed.CLEAR, Deed.BACKWARD, Deed.STEP} <= found for found in deeds.values()) or order == (1, 1, 0)
+    for optimizer in evidence.optimizers:
+        followed = sum(round_.count for round_ in evidence.rounds if round_.optimizer == optimizer.id)
+        assert followed > 5
+    assert [optimizer.steps for optimizer in evidence.optimizers] == [order.count(0) * STEPS, order.count(1) * STEPS]
+    assert all(parameter.overwritten == 0 for parameter in evidence.parameters)
+
+
+@pytest.mark.usefixtures("over_budget")
+def test_what_goes_on_otherwise_pauses_the_calm(tmp_path, monkeypatch):
+    def program():
+        model = nn.Linear(2, 1)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for _ in range(STEPS):
+            optimizer.zero_grad()
+            out = model(torch.ones(1, 2)).sum()
+            torch.autograd.backward([out, 2 * out])
+            optimizer.step()
+
+    seen = looks(monkeypatch)
+    evidence = watched(tmp_path, program)
+    assert len(seen) > STEPS / 2
+    happened = {round_.id: [h.deed for h in evidence.happenings if h.round == round_.id] for round_ in evidence.rounds}
+    assert set(map(tuple, happened.values())) == {(Deed.CLEAR, Deed.BACKWARD, Deed.STEP)}
+
+
+@pytest.mark.usefixtures("over_budget")
+def test_a_rate_that_ends_at_zero_was_not_zero_all_along(tmp_path):
+    def program():
+        model = nn.Linear(2, 1)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        decay = torch.optim.lr_scheduler.LinearLR(optimizer, 1.0, 0.0, STEPS - 1)
+        for _ in range(STEPS):
+            optimizer.zero_grad()
+            model(torch.ones(1, 2)).sum().backward()
+            optimizer.step()
+            decay.step()
+
+    evidence = watched(tmp_path, program)
+    assert evidence.optimizers[0].zero_rate_steps <= 1
+    assert evidence.optimizers[0].scheduler_steps == STEPS
+    assert evidence.groups[0].zero_rate_steps <= 1
+    assert evidence.groups[0].rises == 0
+
+
+@pytest.mark.usefixtures("over_budget")
+def test_an_optimizer_that_is_made_meanwhile_is_followed(tmp_path):
+    def program():
+        model = nn.Linear(2, 1)
+        for _ in range(3):
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)  # in the memory of the one before, most likely
+            for _ in range(STEPS):
+                optimizer.zero_grad()
+                model(torch.ones(1, 2)).sum().backward()
+                optimizer.step()
+            del optimizer
+
+    evidence = watched(tmp_path, program)
+    assert [optimizer.steps for optimizer in evidence.optimizers] == [STEPS] * 3
+    assert [optimizer.zero_grads for optimizer in evidence.optimizers] == [STEPS] * 3
+
+
+@pytest.mark.usefixtures("over_budget")
+def test_weights_that_are_swapped_and_put_back_meanwhile_are_not_overwritten(tmp_path):
+    def program():
+        model = nn.Linear(2, 1)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for step in range(4 * STEPS):
+            if step % 30 == 29:
+                own = {name: value.clone() for name, value in model.state_dict().items()}
+                model.load_state_dict({name: value / 2 for name, value in own.items()})
+                model.load_state_dict(own)
+            optimizer.zero_grad()
+            model(torch.randn(3, 2)).square().mean().backward()
+            optimizer.step()
+
+    evidence = watched(tmp_path, program)
+    assert all(parameter.compared > 0 for parameter in evidence.parameters)
+    assert all(parameter.overwritten == 0 for parameter in evidence.parameters)
+
+
+@pytest.mark.usefixtures("over_budget")
+def test_a_step_with_no_closure_by_name_is_a_plain_one(tmp_path, monkeypatch):
+    def program():
+        model = nn.Linear(2, 1)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for step in range(STEPS):
+            optimizer.zero_grad()
+            model(torch.ones(1, 2)).sum().backward()
+            optimizer.step(None) if step % 2 else optimizer.step(closure=None)
+
+    seen = looks(monkeypatch)
+    watched(tmp_path, program)
+    assert len(seen) < STEPS / 2
+
+
+@pytest.mark.usefixtures("over_budget")
+def test_a_root_of_zero_is_found_meanwhile(tmp_path):
+    def program():
+        model = nn.Linear(2, 1)
+        optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
+        for step in range(STEPS):
+            x = torch.ones(4, 2)
+            optimizer.zero_grad()
+            out = model(x)
+            loss = (out - (out.detach() if step == 30 else 1.0)).square().sum().sqrt()
+            loss.backward()
+            optimizer.step()
+
+    evidence = watched(tmp_path, program)
+    (event, *_) = evidence.events_of("nonfinite")
+    assert event.detail["side"] == "backward"
+    assert event.place.code.startswith("loss =")
+    assert event.first_step <= 31
 
 
 def test_a_program_within_its_budget_is_followed_throughout(tmp_path, monkeypatch):
