@@ -20,7 +20,7 @@ _VARIANTS = """\
 - **whygrad**: `whygrad run train.py`, as it comes. It records the first steps densely and later ones as the budget of
   2% allows; the numbers are those of whole runs of that length, start included ([more below](#the-default-mode)).
 - **whygrad --every 1**: every step recorded in full: parameters and outputs, weights and updates, histograms. After its
-  first steps, all of which it looks at call by call and node by node; later it does so at one step in 17, which is in.
+  first steps, all of which it looks at call by call and node by node; later it does so at one step in 17, then 67.
 - **the lesson's hook**: `register_hook` on every parameter, with `g.abs().mean().item(), g.std().item()`.
 - **and a hook per module**: the same, and `register_full_backward_hook` on every module, with the same two numbers.
 - **retain_grad, all outputs**: on the output of every module, read after backward.

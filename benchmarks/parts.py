@@ -119,7 +119,7 @@ def main(words: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.parts", description=__doc__)
     parser.add_argument("workload")
     parser.add_argument("--warm", type=int, default=24, help="steps before; the first ones are looked at closely (24)")
-    parser.add_argument("--steps", type=int, default=17, help="steps, of which one in 17 is looked at closely (17)")
+    parser.add_argument("--steps", type=int, default=17, help="steps (17: one of them is looked at closely)")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args(words)
     found = measure(options.workload, options.warm, options.steps)

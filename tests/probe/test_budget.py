@@ -46,9 +46,14 @@ def test_expensive_steps_end_the_dense_start_early():
     assert times[-1][1] <= 0.02 * LONG_ADVANCE_S + 0.5
 
 
-def test_the_start_up_counts():
-    recorded, _ = simulate(Budget(0.02), seconds=20.0, step_s=0.1, recorded_s=0.1, first_s=5.9)
-    assert sum(recorded) <= 2
+def test_what_it_took_to_start_is_saved_after_the_dense_start():
+    quick = simulate(Budget(0.02), seconds=600.0, step_s=0.01, recorded_s=0.01)
+    slow = Budget(0.02)
+    slow.begin(5.0)
+    late = simulate(slow, seconds=600.0, step_s=0.01, recorded_s=0.01, first_s=5.0)
+    assert sum(late[0][:DENSE_STEPS]) == sum(quick[0][:DENSE_STEPS]) == DENSE_STEPS
+    assert sum(quick[0]) - sum(late[0]) == pytest.approx(500, abs=20)
+    assert late[1][-1][1] <= 0.02 * late[1][-1][0] + 0.01
 
 
 def test_where_every_step_costs_too_much_some_are_still_recorded():

@@ -62,14 +62,15 @@ class Budget:
     _skipped: int = 0
     _recorded: bool = True  # the step before the next decision
     _own_s: float = 0.0  # at the last decision
+    _start_s: float = 0.0  # before the first step
     _costs: deque[float] = field(default_factory=lambda: deque(maxlen=_REMEMBERED))  # of recorded steps
     _sparse_since_s: float | None = None  # when the dense start was over
     _sparse_s: float = 0.0  # spent on recorded steps since
     _recorded_s: float = 0.0  # spent on recorded steps in all
 
     def begin(self, own_s: float) -> None:
-        """Begin with what was spent before the first step, which no recorded step has cost."""
-        self._own_s = own_s
+        """Begin with what was spent before the first step: a slow start leaves the dense one alone."""
+        self._own_s = self._start_s = own_s
 
     def record_next(
         self, *, steps_done: int, optimizers: int, own_s: float, elapsed_s: float, pace: float = 1.0
@@ -118,7 +119,7 @@ class Budget:
             return False
         advance_s = LONG_ADVANCE_S if steps_done < FEWEST_STEPS else ADVANCE_S
         allowed = self._allowed(advance_s, elapsed_s, pace)
-        if steps_done < DENSE_STEPS and self._own_s + self._cost() <= allowed:
+        if steps_done < DENSE_STEPS and self._own_s - self._start_s + self._cost() <= allowed:
             return True
         self._sparse_since_s = elapsed_s
         return False
