@@ -9,7 +9,7 @@ JOBS   ?= 2
 export OMP_NUM_THREADS := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check format docs pictures corpus clean
+.PHONY: help setup demo test check format docs pictures corpus triton bench clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 10
@@ -54,6 +54,10 @@ pictures: $(VENV)/.installed-dev  ## make the README's pictures anew (needs chro
 
 corpus: $(VENV)/.installed-dev  ## score whygrad on the corpus, as a table
 	$(BIN)/python tests/corpus/score.py --jobs $(JOBS)
+
+triton: $(VENV)/.installed-dev  ## check the kernel in Triton in Triton's interpreter (installs 1 GB)
+	$(PIP) --group triton
+	$(BIN)/python -m pytest tests/stats/accelerator/test_one_pass.py
 
 $(VENV)/.installed-bench: $(VENV)/.installed-dev
 	$(PIP) --group bench
