@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import pytest
 
-from whygrad.spread import spread
+from whygrad.spread import even_places, spread
 
 
 @pytest.mark.parametrize("limit", [2, 3, 7, 32])
@@ -34,3 +34,13 @@ def test_nothing_is_taken_twice_where_there_is_a_hole() -> None:
 
     assert [at[i] for i in spread(at, 3)] == [0, 2, 1000] or [at[i] for i in spread(at, 3)] == [0, 1000]
     assert len(set(spread(at, 3))) == len(spread(at, 3))
+
+
+def test_places_are_even_as_far_as_they_lie_apart_over_most_of_their_length():
+    dense, sparse = list(range(1000)), list(range(1000, 20_000, 16))
+    many = even_places(dense + sparse)
+    assert many == 19_992 // 16 + 1
+    chosen = [(dense + sparse)[i] for i in spread(dense + sparse, many)]
+    assert sum(place < 10_000 for place in chosen) == pytest.approx(len(chosen) / 2, rel=0.02)
+    assert even_places(list(range(50))) == 50
+    assert even_places([3]) == 1

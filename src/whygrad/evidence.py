@@ -35,7 +35,7 @@ from whygrad.model import (
     Symmetry,
     Total,
 )
-from whygrad.spread import spread
+from whygrad.spread import even_places, spread
 
 _MOST_EVEN = 1024  # steps that stand for a thinned run
 _FEWEST_EVEN = 32
@@ -181,8 +181,8 @@ class Evidence:
         given = list(steps)
         if not self.is_thinned:
             return given
-        room = min(_MOST_EVEN, max(_FEWEST_EVEN, len(given) // 4))
-        return [given[i] for i in spread([step.id for step in given], room)]
+        at = [step.id for step in given]
+        return [given[i] for i in spread(at, min(_MOST_EVEN, max(_FEWEST_EVEN, even_places(at))))]
 
     def recorded_before(self, steps: Sequence[int]) -> Sequence[int]:
         """Return how many recorded steps the run had made before each of some; without those before all of them.

@@ -13,6 +13,10 @@ from whygrad.probe.closeness import ALARMED, EVERY, FEWEST, FIRST, FIRST_S, MAX_
 from whygrad.probe.nonfinite.watch import NonfiniteWatch
 
 
+def sparse():
+    return Closeness(by_budget=False)
+
+
 def wanted(closeness, steps, losses=None, own_s=0.0):
     found = []
     for step in range(steps):
@@ -23,13 +27,17 @@ def wanted(closeness, steps, losses=None, own_s=0.0):
 
 
 def test_the_first_recorded_steps_are_and_some_of_those_after():
-    found = wanted(Closeness(), FIRST + 10 * EVERY)
+    found = wanted(sparse(), FIRST + 10 * EVERY)
     assert all(found[:FIRST])
     assert 9 <= sum(found[FIRST:]) <= 11
 
 
+def test_where_the_budget_leaves_few_recorded_steps_more_of_them_are():
+    assert sum(wanted(Closeness(), FIRST + 300)) == pytest.approx(FIRST + 100, abs=1)
+
+
 def test_where_looks_are_dear_fewer_of_the_first_are():
-    found = wanted(Closeness(), FIRST, own_s=FIRST_S)
+    found = wanted(sparse(), FIRST, own_s=FIRST_S)
     assert all(found[:FEWEST])
     assert sum(found[FEWEST:]) <= 5
 
@@ -41,21 +49,21 @@ def test_of_two_optimizers_that_take_turns_both_are_looked_at():
 
 @pytest.mark.parametrize("leap", [1e3, math.inf, math.nan])
 def test_a_loss_that_leaves_its_course_brings_close_looks(leap):
-    closeness = Closeness()
+    closeness = sparse()
     wanted(closeness, 2 * FIRST, lambda _: 0.5)
     closeness.note_loss(leap)
     assert all(wanted(closeness, ALARMED))
 
 
 def test_a_loss_that_falls_or_grows_slowly_brings_none():
-    slow = Closeness()
-    plain = wanted(Closeness(), 3 * FIRST)
+    slow = sparse()
+    plain = wanted(sparse(), 3 * FIRST)
     assert wanted(slow, 3 * FIRST, lambda step: 2.0 * 0.95**step) == plain
-    assert wanted(Closeness(), 3 * FIRST, lambda step: 1.02**step) == plain
+    assert wanted(sparse(), 3 * FIRST, lambda step: 1.02**step) == plain
 
 
 def test_a_loss_that_leaps_for_ever_is_no_alarm_in_the_end():
-    closeness = Closeness()
+    closeness = sparse()
     steps = (MAX_ALARMS + 40) * 40
     found = wanted(closeness, steps, lambda step: 1e4 if step % 40 == 39 else 1.0)
     assert sum(found[-20 * EVERY :]) <= 21

@@ -21,6 +21,8 @@ _processor_clock = time.thread_time
 DENSE_STEPS = 100  # most faults show within a hundred steps
 FEWEST_STEPS = 30  # that are recorded at the start though they are dear
 ADVANCE_S = 60.0  # of the run's time, whose share may be spent at the start
+EARLY = 0.5  # of what the dense start leaves of it
+EARLY_S = 20.0  # by when that is spent: most runs are short
 LONG_ADVANCE_S = 300.0  # likewise, for the fewest steps
 ALWAYS = 0.25  # of the share: for recorded steps, whatever the rest costs
 _SLOWEST = 0.125  # of our own pace, that a busy machine is made up for
@@ -63,6 +65,7 @@ class Budget:
     _recorded: bool = True  # the step before the next decision
     _own_s: float = 0.0  # at the last decision
     _start_s: float = 0.0  # before the first step
+    _dense_s: float = 0.0  # since then, when the dense start was over
     _costs: deque[float] = field(default_factory=lambda: deque(maxlen=_REMEMBERED))  # of recorded steps
     _sparse_since_s: float | None = None  # when the dense start was over
     _sparse_s: float = 0.0  # spent on recorded steps since
@@ -121,7 +124,7 @@ class Budget:
         allowed = self._allowed(advance_s, elapsed_s, pace)
         if steps_done < DENSE_STEPS and self._own_s - self._start_s + self._cost() <= allowed:
             return True
-        self._sparse_since_s = elapsed_s
+        self._sparse_since_s, self._dense_s = elapsed_s, self._own_s - self._start_s
         return False
 
     def _is_due(self, optimizers: int, elapsed_s: float) -> bool:
@@ -129,7 +132,19 @@ class Budget:
             return self._skipped >= (self.every - 1) * optimizers
         cost = self._cost() * optimizers
         share = self.overhead * elapsed_s
-        return self._own_s + cost <= share or self._is_reserved(cost, share, elapsed_s)
+        return (
+            self._own_s + cost <= share or self._is_early(cost, elapsed_s) or self._is_reserved(cost, share, elapsed_s)
+        )
+
+    def _is_early(self, cost: float, elapsed_s: float) -> bool:
+        """Return whether the dense start has left something of the share of the first minute, and its turn has come.
+
+        Half of it is for recorded steps, whatever it costs to follow the others.
+        """
+        if elapsed_s >= ADVANCE_S:
+            return False
+        left = max(0.0, self.overhead * ADVANCE_S - self._dense_s)
+        return self._sparse_s + cost <= EARLY * left * min(1.0, elapsed_s / EARLY_S)
 
     def _is_reserved(self, cost: float, share: float, elapsed_s: float) -> bool:
         """Return whether the rest has taken more than it should have, and the quarter of recorded steps has room."""

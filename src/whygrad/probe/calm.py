@@ -11,7 +11,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -20,6 +20,7 @@ from whygrad.probe.closures import closure_of
 FEWEST = 15  # steps in a row that are passed over
 MOST = 127
 MOST_S = 0.5  # of the run's time
+KEPT = 16  # one step in this many has a row in the run file; the last one has
 PAUSE = 32  # steps that are followed after calm was broken; twice as many each time
 MOST_PAUSE = 4096
 
@@ -29,13 +30,24 @@ _dispatch_modes: Callable[[], int] = torch._C._len_torch_dispatch_stack
 _NoTorchFunction: Any = torch._C.DisableTorchFunction
 
 
+class Kept(NamedTuple):
+    """A step that was passed over, and that the run file holds all the same, for the curve of the loss."""
+
+    number: int  # among those that were passed over, from 0
+    optimizer: int  # identity
+    own: int  # steps of that optimizer among them, this one included
+    loss: float | None
+    rates: tuple[Any, ...]  # "lr" of each group, before a scheduler sets the next one; () where they were not read
+
+
 @dataclass(slots=True)
 class Passed:
     """What was counted while nothing was followed."""
 
     steps: Counter[int] = field(default_factory=Counter)  # by the identity of the optimizer
     clears: Counter[int] = field(default_factory=Counter)  # calls of its zero_grad, likewise
-    last: int = 0  # identity of the optimizer that made the last step
+    kept: list[Kept] = field(default_factory=list)
+    last: Kept | None = None
     backwards: int = 0
     backwards_since_step: int = 0
     at_step: bool = False  # it ended right after a step, not in the middle of one
@@ -71,6 +83,8 @@ class Calm:
         self.left = 0
         passed, self._passed = self._passed, Passed()
         passed.at_step = at_step
+        if passed.last is not None and passed.last not in passed.kept[-1:]:
+            passed.kept.append(passed.last)
         self.on_end(passed)
 
     def _break(self) -> None:
@@ -136,10 +150,14 @@ class Calm:
         """Count a step that was made, if it was passed over."""
         if not self.left:
             return False
-        self._passed.last = id(optimizer)
-        self._passed.steps[id(optimizer)] += 1
-        self._passed.backwards_since_step = 0
+        passed, key = self._passed, id(optimizer)
+        passed.steps[key] += 1
+        passed.backwards_since_step = 0
         self.left -= 1
+        rates = () if self.left % KEPT else tuple(group.get("lr") for group in optimizer.param_groups)
+        passed.last = Kept(passed.steps.total() - 1, key, passed.steps[key], passed.loss, rates)
+        if rates:
+            passed.kept.append(passed.last)
         if not self.left:
             self._end(at_step=True)
         return True

@@ -15,9 +15,10 @@ from statistics import median
 FIRST = 100  # recorded steps, all looked at closely
 FEWEST = 20  # of them, where a look is dear
 FIRST_S = 3.0  # of our own time; the others of the first ones are looked at while less was spent
-EVERY = 17  # of those after, up to MANY; a prime, for optimizers take turns
+OFTEN = 3  # one of those after, where the budget decides how many there are; odd, for optimizers take turns
+EVERY = 17  # likewise, up to MANY, where the user does
 MANY = 1000
-LATER = 67  # of those after that
+LATER = 67  # likewise, after that
 ALARMED = 20  # steps that are looked at closely after a number left its course
 MAX_ALARMS = 50  # losses of some programs leap for ever
 _LEAP = 10.0  # of the size that is usual
@@ -45,6 +46,7 @@ class Closeness:
     """Decides for each recorded step; one per session."""
 
     always: bool = False
+    by_budget: bool = True  # it decides which steps are recorded, and recorded ones are few
     _recorded: int = 0
     _alarmed: int = 0  # steps left
     _alarms: int = 0
@@ -57,7 +59,12 @@ class Closeness:
             self._alarmed -= 1
             return True
         first = self._recorded <= (FIRST if own_s < FIRST_S else FEWEST)
-        return self.always or first or self._recorded % (EVERY if self._recorded < MANY else LATER) == 0
+        return self.always or first or self._recorded % self._distance() == 0
+
+    def _distance(self) -> int:
+        if self.by_budget:
+            return OFTEN
+        return EVERY if self._recorded < MANY else LATER
 
     def note_loss(self, loss: float) -> None:
         """Look closely for a while if a loss leaves its course."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import sys
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from types import FrameType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -154,7 +154,11 @@ def held_tensors(optimizer: torch.optim.Optimizer) -> list[torch.Tensor]:
 
 def learning_rates(optimizer: torch.optim.Optimizer) -> tuple[float, ...]:
     """Return the learning rate of each group; a rate kept in a tensor on an accelerator is not read (it would wait)."""
-    rates = (group.get("lr") for group in optimizer.param_groups)
+    return rates_of(group.get("lr") for group in optimizer.param_groups)
+
+
+def rates_of(rates: Iterable[Any]) -> tuple[float, ...]:
+    """Return learning rates as numbers: NaN for one that is none, or that an accelerator would have to tell."""
     return tuple(
         float(rate)
         if isinstance(rate, int | float) or (isinstance(rate, torch.Tensor) and rate.device.type == "cpu")

@@ -19,7 +19,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from whygrad.model import Module, Output, Role
+from whygrad.model import Module, Output, Place, Role
 from whygrad.probe.guard import Guard
 from whygrad.probe.modes import has_modes, is_fresh
 from whygrad.probe.modules import ModuleRegistry, NamedModule
@@ -52,6 +52,11 @@ class TrackedModule:
     taught_in_eval: int = 0
     name: str | None = None  # None until its root model is known
     root: str = ""
+    # What was known when the module was last there: a model that a function builds is gone at the end of the program.
+    made_at: Place | None = None
+    eval_at: Place | None = None
+    has_modes: bool = False
+    fresh: bool = False
 
 
 @dataclass(slots=True)
@@ -166,6 +171,7 @@ class OutputRecorder:
     def _new(self, module: nn.Module) -> TrackedModule:
         number, self._count = self._count, self._count + 1
         entry = self._all_modules[number] = TrackedModule(number, weakref.ref(module), type(module).__name__, number)
+        self._look_at(entry)
         site = self._registry.made_at(module)
         if site is not None:
             self._by_line[entry.type, site] = entry
@@ -314,25 +320,30 @@ class OutputRecorder:
     def module_facts(self) -> Iterator[Module]:
         """Yield the facts about every module that was called."""
         for entry in self._all_modules.values():
-            module = entry.ref()
-            made = place_or_none(self._registry.made_at(module)) if module is not None else None
+            self._look_at(entry)
             name = entry.type if entry.name is None else entry.name
-            seen = self._registry.note(module) if module is not None else None
             yield Module(
                 id=entry.id,
                 name=name,
                 root=entry.root,
                 type=entry.type,
-                made_at=made,
+                made_at=entry.made_at,
                 order=entry.order,
                 calls=entry.calls,
                 training=entry.training,
                 taught=entry.taught,
                 taught_in_eval=entry.taught_in_eval,
-                eval_at=place_or_none(seen.eval_at) if seen is not None else None,
-                has_modes=has_modes(module),
-                fresh=is_fresh(module),
+                eval_at=entry.eval_at,
+                has_modes=entry.has_modes,
+                fresh=entry.fresh,
             )
+
+    def _look_at(self, entry: TrackedModule) -> None:
+        module = entry.ref()
+        if module is not None:
+            seen = self._registry.note(module)
+            entry.made_at, entry.eval_at = place_or_none(seen.made_at), place_or_none(seen.eval_at)
+            entry.has_modes, entry.fresh = has_modes(module), is_fresh(module)
 
     def output_facts(self, prefixed: Callable[[str], bool]) -> Iterator[Output]:
         """Yield the facts about every output; `prefixed` tells whether names of a root are led by the root's."""

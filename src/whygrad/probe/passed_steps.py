@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
-from whygrad.probe.calm import Passed
-from whygrad.probe.optimizers import TrackedOptimizer, note_rates
+from whygrad.model import Step
+from whygrad.probe.calm import Kept, Passed
+from whygrad.probe.optimizers import TrackedOptimizer, note_rates, rates_of
 
 if TYPE_CHECKING:
     from whygrad.probe.session import Session
+
+_clock = time.perf_counter
 
 CALM_AFTER = 1000  # steps
 MAX_OPTIMIZERS = 8
@@ -30,23 +34,33 @@ def may_be_calm(session: Session, followed: int) -> bool:
     return all(tracked.is_plain for tracked in alive) and (session.loop.is_known() or followed >= MAX_WAIT)
 
 
-def add_passed(session: Session, passed: Passed) -> TrackedOptimizer | None:
-    """Count what was passed over.
-
-    Returns:
-        The optimizer that made the last step.
-    """
+def add_passed(session: Session, passed: Passed) -> None:
+    """Count what was passed over."""
     training = session.training
     first, steps = training.steps, passed.steps.total()
     training.steps += steps
     training.backwards += passed.backwards
     session.events.share_out("backward", training.steps, passed.backwards)
     owners = _owners(session)
+    for kept in passed.kept:
+        if kept.optimizer in owners:
+            session.recorder.arrivals.add_step(_row(session, owners[kept.optimizer], passed, kept, first))
     for tracked in owners.values():
         _add_steps(session, tracked, passed, first)
-    last = owners.get(passed.last) if steps else None
-    session.loop.resume(last.id if last is not None and passed.at_step else None)
-    return last
+    last = owners.get(passed.kept[-1].optimizer) if passed.at_step and passed.kept else None
+    session.loop.resume(None if last is None else last.id)
+
+
+def _row(session: Session, tracked: TrackedOptimizer, passed: Passed, kept: Kept, first: int) -> Step:
+    return Step(
+        id=first + kept.number,
+        optimizer=tracked.id,
+        time_s=_clock() - session.began,
+        backwards=passed.backwards // passed.steps[kept.optimizer],
+        loss=kept.loss,
+        learning_rates=rates_of(kept.rates) or tracked.last_learning_rates,
+        position=tracked.steps + kept.own - 1,
+    )
 
 
 def _owners(session: Session) -> dict[int, TrackedOptimizer]:

@@ -6,7 +6,6 @@ backward --> which leaves are reached --> optimizer pre-step: gradients, weights
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import torch
@@ -50,7 +49,7 @@ class Training:
         self._session = session
         self._budget = budget
         self._pace = Pace()
-        self._closeness = Closeness(always=session.options.trace_all)
+        self._closeness = Closeness(session.options.trace_all, by_budget=budget.every is None)
         self._latecomers = Latecomers()
         self._lookups = Lookups(session)
         self._loss: float | None = None
@@ -214,13 +213,13 @@ class Training:
         if self.recording:
             self._session.recorder.outputs(self.steps, rows)
         self.recorded_steps += self.recording
-        self._session.recorder.arrivals.add_step(self._step_fact(tracked, self.steps))
+        self._session.recorder.arrivals.add_step(self._step_fact(tracked))
         self._advance(tracked)
 
-    def _step_fact(self, tracked: TrackedOptimizer | None, number: int) -> Step:
+    def _step_fact(self, tracked: TrackedOptimizer | None) -> Step:
         left = None if tracked is None else tracked.backward_norms
         return Step(
-            id=number,
+            id=self.steps,
             optimizer=None if tracked is None else tracked.id,
             time_s=_clock() - self._session.began,
             backwards=1 if tracked is None else tracked.backwards,
@@ -282,12 +281,7 @@ class Training:
         self._session.guard.run("steps", self._add_passed, passed)
 
     def _add_passed(self, passed: Passed) -> None:
-        last = add_passed(self._session, passed)
-        if last is not None:
-            self._loss = passed.loss
-            backwards = passed.backwards // passed.steps[last.key]
-            fact = replace(self._step_fact(last, self.steps - 1), backwards=backwards, position=last.steps - 1)
-            self._session.recorder.arrivals.add_step(fact)
+        add_passed(self._session, passed)
         if passed.at_step:
             self._prepare_next(None)
 
