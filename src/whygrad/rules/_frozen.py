@@ -10,11 +10,16 @@ from whygrad.rules._raised import NO_GRADIENT, raised_for
 from whygrad.rules._select import held_by
 
 _MIN_STEPS = 3
+_MANY_STEPS = 20
+_NEARLY = 0.95  # of the steps
 
 
 def is_always_frozen(parameter: Parameter) -> bool:
-    """Return whether a parameter had requires_grad=False at every step of its optimizers."""
-    return bool(parameter.optimizers) and parameter.frozen_steps == parameter.steps >= _MIN_STEPS
+    """Return whether a parameter had requires_grad=False at every step of its optimizers, or from early on for good."""
+    if not parameter.optimizers or parameter.steps < _MIN_STEPS:
+        return False
+    early = not parameter.requires_grad and parameter.steps >= _MANY_STEPS
+    return parameter.frozen_steps >= (_NEARLY if early else 1.0) * parameter.steps
 
 
 def blocked_optimizers(evidence: Evidence) -> set[int]:

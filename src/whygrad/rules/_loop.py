@@ -148,12 +148,19 @@ def lost_passes(turn: Turn, *, used: bool = False) -> Lost | None:
     """
     waiting: list[Happening] = []
     lost: list[tuple[Happening, Happening]] = []
+    fed: set[int] = set()  # optimizers that a pass has reached since their last step
     for happening in turn.happenings:
+        fed.update(happening.optimizers if happening.deed is Deed.BACKWARD else ())
         if turn.reaches(happening):
             if not has(happening, Mark.INPUT) and not has(happening, Mark.ON_THE_WAY):
                 waiting.append(happening)
         elif happening.deed is Deed.STEP:
-            waiting = [each for each in waiting if set(happening.optimizers).isdisjoint(each.optimizers)]
+            # One that steps with nothing was meant to be fed by the pass before it: a discriminator that was left frozen.
+            theirs = waiting if fed.isdisjoint(happening.optimizers) else ()
+            waiting = [
+                each for each in waiting if each not in theirs and set(happening.optimizers).isdisjoint(each.optimizers)
+            ]
+            fed.difference_update(happening.optimizers)
         elif happening.deed in CLEARS:
             if used or not has(happening, Mark.USED):
                 lost += [(happening, each) for each in waiting if set(each.optimizers) <= set(happening.optimizers)]

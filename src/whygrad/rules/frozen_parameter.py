@@ -16,8 +16,9 @@ those of one part were meant, or a layer that was replaced before the loop and n
 For each optimizer, at each of its steps: how many of its parameters have `requires_grad=False`, and how many have a
 gradient. It is an error where everything it holds is frozen, and backward raised or at least three steps were made, or
 where an optimizer could not be made because a filter left nothing of a model that is frozen as a whole. It is an info
-where part of it was frozen at every step and the rest learns: most programs mean that. A frozen parameter that no
-optimizer holds is none of this rule's business.
+where part of it was frozen at every step and the rest learns: most programs mean that. What is frozen for good in
+the first twentieth of 20 steps or more counts as frozen at every step. A frozen parameter that no optimizer holds is
+none of this rule's business.
 
 It is an error, too, where the program set an attribute that looks like `requires_grad` and is none, on a frozen
 parameter (`weight.require_grad = True`) or on a module (`layer.requires_grad = True`; only the method
@@ -166,7 +167,8 @@ def _finding(evidence: Evidence, group: Sequence[Parameter], place: Place | None
     steps = max(parameter.steps for parameter in group)
     raised = evidence.info.raised if severity is Severity.ERROR else None
     has = f"{named(names(group))} {'has' if len(group) == 1 else 'have'} requires_grad=False"
-    during = f" in {counted(steps, 'step')}" if steps else ""
+    frozen = max(parameter.frozen_steps for parameter in group)
+    during = f" in {f'{frozen} of ' if frozen < steps else ''}{counted(steps, 'step')}" if steps else ""
     return Finding(
         rule=_SLUG,
         severity=severity,
