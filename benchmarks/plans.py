@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 class Plan:
     """What is done with one workload."""
 
-    rounds: int = 8  # of the plain loop and whygrad
-    habit_rounds: int = 4
+    rounds: int = 6  # of the plain loop and whygrad
+    habit_rounds: int = 3
     turn_s: float = 2.0  # processor time of a turn
     habit_turn_s: float = 1.0
     start_steps: int = 40  # of the default mode, at least

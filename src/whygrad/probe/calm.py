@@ -60,7 +60,7 @@ class Calm:
     """The steps that are passed over; one per session."""
 
     on_end: Callable[[Passed], None] = lambda _passed: None  # called with what has to be made up for
-    on_backward: Callable[[torch.Tensor], None] | None = None  # called with each loss, where its graph is risky
+    on_backward: Callable[[torch.Tensor], bool | None] | None = None  # called with each loss whose graph is risky
     left: int = 0  # steps; 0: the loop is followed
     pause: int = 0  # steps that are followed in any case
     _broken: int = 0  # times
@@ -109,8 +109,8 @@ class Calm:
         if not isinstance(root, torch.Tensor) or _function_modes() or _dispatch_modes() or not self._note_loss(root):
             self._break()
             return False
-        if self.on_backward is not None:
-            self.on_backward(root)
+        if self.on_backward is not None and self.on_backward(root):
+            self.left = 1  # there is something to see: follow the loop from the next step on
         self._passed.backwards += 1
         self._passed.backwards_since_step += 1
         self._passed.own_s += _clock() - began

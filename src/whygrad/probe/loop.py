@@ -37,6 +37,14 @@ class Happened(NamedTuple):
 
 
 @dataclass(slots=True)
+class _Counted:
+    id: int
+    count: int
+    first: int
+    last: int
+
+
+@dataclass(slots=True)
 class Course:
     """One optimizer, and its round that goes on."""
 
@@ -55,6 +63,7 @@ class Course:
     cut_short: bool = False
     begun: bool = True  # the round was followed from its beginning
     whole: int = 0  # rounds that were, since steps were last passed over
+    last: _Counted | None = None  # how the last of them went
 
     def add(self, happened: Happened) -> None:
         """Append to the round."""
@@ -104,14 +113,6 @@ def _are_others(before: tuple[Stamp, ...], now: tuple[Stamp, ...]) -> bool:
     """Return whether every gradient is another tensor than before: one was assigned, nothing was added."""
     pairs = [(old, new) for old, new in zip(before, now, strict=False) if old is not None and new is not None]
     return bool(pairs) and all(old[0] != new[0] for old, new in pairs)
-
-
-@dataclass(slots=True)
-class _Counted:
-    id: int
-    count: int
-    first: int
-    last: int
 
 
 _Key = tuple[int, bool, bool, bool, bool, tuple[tuple[Happened, int], ...]]
@@ -310,7 +311,8 @@ class Loop:
             counted.count += 1
             counted.last = step
         elif len(self._rounds) < MAX_ROUNDS:
-            self._rounds[key] = _Counted(len(self._rounds), 1, step, step)
+            counted = self._rounds[key] = _Counted(len(self._rounds), 1, step, step)
+        course.last = counted
         course.begin_round()
         course.whole += 1
         course.seen = course.sentinels.stamps()
@@ -320,6 +322,13 @@ class Loop:
         for course in self._courses.values():
             if course.happened:
                 self._end(course, course.happened.pop(), step, closure=False, unfinished=True)
+
+    def pass_over(self, tracked: TrackedOptimizer, steps: int, step: int) -> None:
+        """Count rounds that were not followed, up to number `step`, as ones that went like the last that was."""
+        course = self._courses.get(tracked.id)
+        if course is not None and course.last is not None:
+            course.last.count += steps
+            course.last.last = step
 
     def resume(self, stepped: int | None) -> None:
         """Follow the optimizers again after steps that were passed over.

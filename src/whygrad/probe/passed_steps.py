@@ -38,7 +38,10 @@ def add_passed(session: Session, passed: Passed) -> None:
     """Count what was passed over."""
     training = session.training
     first, steps = training.steps, passed.steps.total()
-    training.steps += steps
+    if steps:  # what the last backward pass showed belongs to the step that it was made for
+        training.steps += steps - 1
+        session.nonfinite.after_backward()
+        training.steps += 1
     training.backwards += passed.backwards
     session.events.share_out("backward", training.steps, passed.backwards)
     owners = _owners(session)
@@ -81,4 +84,5 @@ def _add_steps(session: Session, tracked: TrackedOptimizer, passed: Passed, firs
     # In the middle of a step a scheduler has set the rate of the next one already.
     note_rates(session.groups, tracked.ref() if passed.at_step else None, tracked, steps)
     session.training.counts.pass_over(tracked.id, steps, first=first, last=session.training.steps - 1)
+    session.loop.pass_over(tracked, steps, session.training.steps - 1)
     session.rewriting.forget(tracked)

@@ -16,6 +16,7 @@ from whygrad.probe.budget import Budget, Pace
 from whygrad.probe.calm import Passed
 from whygrad.probe.closeness import Closeness
 from whygrad.probe.counting import Counts
+from whygrad.probe.doubling import Doubling
 from whygrad.probe.events import place_as_dict
 from whygrad.probe.facts import merge_uses
 from whygrad.probe.latecomers import Latecomers
@@ -53,6 +54,7 @@ class Training:
         self._latecomers = Latecomers()
         self._lookups = Lookups(session)
         self._loss: float | None = None
+        self._moves, self._names, self._writes = Doubling(), Doubling(), Doubling()
         self._followed = 0  # steps since the last ones that were passed over
         session.calm.on_end = self._make_up
 
@@ -74,7 +76,7 @@ class Training:
         self._loss = self._session.guard.run("loop", loop_events.unscaled_loss, self._session, loss, root)
         self.windows.check()
         self._session.nonfinite.before_backward(roots)
-        if self.backwards == 0 or _is_power_of_two(self.backwards):
+        if self._moves.is_due(self.backwards):
             note_moves(self._session)
         if self._loss is not None and self.recording:
             self._closeness.note_loss(self._loss)
@@ -173,7 +175,7 @@ class Training:
         tracked.parameters = len(held)
         known = self.counts.known(tracked.id, held)
         is_new = known is None and self._lookups.wants(tracked)
-        if is_new or self.steps < 2 or _is_power_of_two(self.steps):
+        if is_new or self.steps < 2 or self._names.is_due(self.steps):
             known = None
             self._lookups.look(held, tracked)
         self._count(held, tracked, known)
@@ -259,7 +261,7 @@ class Training:
         self.closely = self.recording and self._closeness.wants(self._session.guard.own_s - self._session.start_s)
         self.windows.open()
         self._session.losses.end_step()
-        if elapsed - self._session.flushed > self._session.flush_s or _is_power_of_two(self.steps):
+        if elapsed - self._session.flushed > self._session.flush_s or self._writes.is_due(self.steps):
             self._session.write()
         if tracked is not None:
             self._followed += 1
@@ -291,7 +293,3 @@ def _value(loss: torch.Tensor) -> float | None:
     if loss.numel() != 1 or loss.device.type != "cpu" or loss.is_complex():
         return None
     return float(loss.detach())
-
-
-def _is_power_of_two(number: int) -> bool:
-    return number > 0 and number & (number - 1) == 0

@@ -155,7 +155,7 @@ def lost_passes(turn: Turn, *, used: bool = False) -> Lost | None:
             if not has(happening, Mark.INPUT) and not has(happening, Mark.ON_THE_WAY):
                 waiting.append(happening)
         elif happening.deed is Deed.STEP:
-            # One that steps with nothing was meant to be fed by the pass before it: a discriminator that was left frozen.
+            # One that steps with nothing was meant to be fed by the pass before: a discriminator that was left frozen.
             theirs = waiting if fed.isdisjoint(happening.optimizers) else ()
             waiting = [
                 each for each in waiting if each not in theirs and set(happening.optimizers).isdisjoint(each.optimizers)

@@ -154,11 +154,19 @@ class NonfiniteWatch(TorchFunctionMode):
         if PART not in self._session.guard.failures:
             self._session.guard.run(PART, self._before_watched if self._active else self._before_unwatched, roots)
 
-    def look_at_loss(self) -> Callable[[torch.Tensor], None] | None:
-        """Return what looks at a loss in steps that are passed over; None where nothing in its graph can break."""
+    def look_at_loss(self) -> Callable[[torch.Tensor], bool] | None:
+        """Return what looks at a loss in steps that are passed over; None where nothing in its graph can break.
+
+        It tells whether the backward pass that is about to run is watched.
+        """
         if not self._lookout.pace.is_risky or PART in self._session.guard.failures:
             return None
-        return lambda loss: self.before_backward((loss,))
+
+        def look(loss: torch.Tensor) -> bool:
+            self.before_backward((loss,))
+            return self._pass is not None
+
+        return look
 
     def after_backward(self) -> None:
         """Note what a backward pass showed."""
