@@ -91,7 +91,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from whygrad.evidence import Evidence
-from whygrad.model import Finding, Output, Parameter, Role, Severity
+from whygrad.model import Finding, Optimizer, Output, Parameter, Role, Severity
 from whygrad.rules._base import rule
 from whygrad.rules._select import holder, names, optimizers_of
 from whygrad.rules._sizes import (
@@ -254,12 +254,12 @@ def _jumped(evidence: Evidence, group: Sequence[Parameter], spike: _Spike, gradi
     grown = f"{'jumped to' if spike.before else 'was'} {number(spike.norm)} at step {spike.step}{than_before}"
     thrown = f"an update was {number(spike.update)} times its weight"
     culprit = f"`{first.name}` {_reuse(evidence, first)}" if reused else f"{named(tensors)} grew most"
-    optimizers = optimizers_of(evidence, first)
+    optimizer = _stepping(evidence, first, spike.step)
     return Finding(
         rule=_SLUG,
         severity=Severity.ERROR,
         tensors=tensors,
-        place=line_of(evidence, (first,)) if reused or not optimizers else optimizers[0].made_at,
+        place=line_of(evidence, (first,)) if reused or optimizer is None else optimizer.made_at,
         message=f"the norm of all gradients {grown}, and {thrown}: {culprit}",
         fix=_FIX_TIME if reused else _FIX_RATE,
         evidence={
@@ -270,6 +270,13 @@ def _jumped(evidence: Evidence, group: Sequence[Parameter], spike: _Spike, gradi
             "uses_in_a_pass": _uses(evidence, first),
         },
     )
+
+
+def _stepping(evidence: Evidence, parameter: Parameter, step: int) -> Optimizer | None:
+    """Return the optimizer of a parameter that made a step: a program may have made another one before."""
+    holders = optimizers_of(evidence, parameter)
+    number_of = next((each.optimizer for each in evidence.steps if each.id == step), None)
+    return next((each for each in holders if each.id == number_of), holders[0] if holders else None)
 
 
 def _jump(gradients: Samples, parameter: Parameter, step: int) -> float:
