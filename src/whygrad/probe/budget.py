@@ -24,6 +24,8 @@ ADVANCE_S = 60.0  # of the run's time, whose share may be spent at the start
 EARLY = 0.5  # of what the dense start leaves of it
 EARLY_S = 20.0  # by when that is spent: most runs are short
 LONG_ADVANCE_S = 300.0  # likewise, for the fewest steps
+OTHERS = 0.5  # of the share: for steps that are not recorded
+OTHERS_ADVANCE_S = 40.0  # of the run's time, whose part of that may be spent at the start
 ALWAYS = 0.25  # of the share: for recorded steps, whatever the rest costs
 _SLOWEST = 0.125  # of our own pace, that a busy machine is made up for
 _REMEMBERED = 5  # costs of recorded steps
@@ -98,8 +100,16 @@ class Budget:
         return self._recorded
 
     def is_over(self, elapsed_s: float, pace: float = 1.0) -> bool:
-        """Return whether more was spent than the run so far, and the advance, allow."""
-        return self.every is None and self._own_s > self._allowed(ADVANCE_S, elapsed_s, max(pace, _SLOWEST))
+        """Return whether more was spent than the run so far, and the advance, allow: in all, or on steps in between.
+
+        Half of the share is for steps that are not recorded, so that the other half is left for those that are.
+        """
+        if self.every is not None:
+            return False
+        pace = max(pace, _SLOWEST)
+        others_s = self._own_s - self._start_s - self._recorded_s
+        is_over = self._own_s - self._start_s > self._allowed(ADVANCE_S, elapsed_s, pace)
+        return is_over or others_s > OTHERS * self._allowed(OTHERS_ADVANCE_S, elapsed_s, pace)
 
     def _allowed(self, advance_s: float, elapsed_s: float, pace: float) -> float:
         return self.overhead * max(advance_s / pace, elapsed_s)
