@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from statistics import median
 
 FIRST = 100  # recorded steps, all looked at closely
-FEWEST = 20  # of them, where a look is dear
+FEWEST = 10  # of them, where a look is dear
 FIRST_S = 3.0  # of our own time; the others of the first ones are looked at while less was spent
 OFTEN = 3  # one of those after, where the budget decides how many there are; odd, for optimizers take turns
 EVERY = 17  # likewise, up to MANY, where the user does
