@@ -47,12 +47,19 @@ class Passed:
     steps: Counter[int] = field(default_factory=Counter)  # by the identity of the optimizer
     clears: Counter[int] = field(default_factory=Counter)  # calls of its zero_grad, likewise
     kept: list[Kept] = field(default_factory=list)
-    last: Kept | None = None
+    last: int = 0  # identity of the optimizer that made the last step
+    last_loss: float | None = None  # of that step
     backwards: int = 0
     backwards_since_step: int = 0
     at_step: bool = False  # it ended right after a step, not in the middle of one
     loss: float | None = None  # the last one
     own_s: float = 0.0
+
+    def keep(self, rates: tuple[Any, ...]) -> None:
+        """Keep the last step, unless there is none or it is kept already."""
+        number = self.steps.total() - 1
+        if number >= 0 and (not self.kept or self.kept[-1].number < number):
+            self.kept.append(Kept(number, self.last, self.steps[self.last], self.last_loss, rates))
 
 
 @dataclass(slots=True)
@@ -83,8 +90,7 @@ class Calm:
         self.left = 0
         passed, self._passed = self._passed, Passed()
         passed.at_step = at_step
-        if passed.last is not None and passed.last not in passed.kept[-1:]:
-            passed.kept.append(passed.last)
+        passed.keep(())
         self.on_end(passed)
 
     def _break(self) -> None:
@@ -151,13 +157,12 @@ class Calm:
         if not self.left:
             return False
         passed, key = self._passed, id(optimizer)
+        passed.last, passed.last_loss = key, passed.loss
         passed.steps[key] += 1
         passed.backwards_since_step = 0
         self.left -= 1
-        rates = () if self.left % KEPT else tuple(group.get("lr") for group in optimizer.param_groups)
-        passed.last = Kept(passed.steps.total() - 1, key, passed.steps[key], passed.loss, rates)
-        if rates:
-            passed.kept.append(passed.last)
+        if not self.left % KEPT:
+            passed.keep(tuple(group.get("lr") for group in optimizer.param_groups))
         if not self.left:
             self._end(at_step=True)
         return True
