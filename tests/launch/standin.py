@@ -26,6 +26,9 @@ class Session:
         self.path = options.folder / f"rank{options.rank}.whygrad"
         self.notes = []
 
+    def count_start(self, began):
+        pass
+
     def start(self):
         from whygrad.model import RunInfo
         from whygrad.runfile.writer import RunWriter
