@@ -73,6 +73,11 @@ class Budget:
     _sparse_s: float = 0.0  # spent on recorded steps since
     _recorded_s: float = 0.0  # spent on recorded steps in all
 
+    @property
+    def _stepping_s(self) -> float:
+        """Return what was spent since the first step began."""
+        return self._own_s - self._start_s
+
     def begin(self, own_s: float) -> None:
         """Begin with what was spent before the first step: a slow start leaves the dense one alone."""
         self._own_s = self._start_s = own_s
@@ -107,8 +112,8 @@ class Budget:
         if self.every is not None:
             return False
         pace = max(pace, _SLOWEST)
-        others_s = self._own_s - self._start_s - self._recorded_s
-        is_over = self._own_s - self._start_s > self._allowed(ADVANCE_S, elapsed_s, pace)
+        others_s = self._stepping_s - self._recorded_s
+        is_over = self._stepping_s > self._allowed(ADVANCE_S, elapsed_s, pace)
         return is_over or others_s > OTHERS * self._allowed(OTHERS_ADVANCE_S, elapsed_s, pace)
 
     def _allowed(self, advance_s: float, elapsed_s: float, pace: float) -> float:
@@ -132,9 +137,9 @@ class Budget:
             return False
         advance_s = LONG_ADVANCE_S if steps_done < FEWEST_STEPS else ADVANCE_S
         allowed = self._allowed(advance_s, elapsed_s, pace)
-        if steps_done < DENSE_STEPS and self._own_s - self._start_s + self._cost() <= allowed:
+        if steps_done < DENSE_STEPS and self._stepping_s + self._cost() <= allowed:
             return True
-        self._sparse_since_s, self._dense_s = elapsed_s, self._own_s - self._start_s
+        self._sparse_since_s, self._dense_s = elapsed_s, self._stepping_s
         return False
 
     def _is_due(self, optimizers: int, elapsed_s: float) -> bool:

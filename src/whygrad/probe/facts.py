@@ -52,7 +52,7 @@ def run_info(session: Session, *, ended: bool = False, raised: Raised | None = N
 
 def write_facts(session: Session, *, ended: bool = False, raised: Raised | None = None) -> None:
     """Bring the run file up to date."""
-    writer = session.recorder.writer
+    writer = session.writer
     session.recorder.arrivals.backlog.settle()
     session.training.counts.settle()
     prefixed = session.parameters.prefixing()
@@ -91,7 +91,7 @@ def write_facts(session: Session, *, ended: bool = False, raised: Raised | None 
 
 def _write_numbers(session: Session) -> None:
     """Write what is known of data, of equal units and of flat functions."""
-    writer = session.recorder.writer
+    writer = session.writer
     names = {module.id: module.name for module in session.outputs.module_facts()}
     for feed in session.feeds.facts(names):
         writer.put(feed)

@@ -16,7 +16,6 @@ from whygrad.probe.arrivals import Arrivals
 from whygrad.probe.gradient_norm import Norms
 from whygrad.probe.optimizers import TrackedOptimizer
 from whygrad.probe.parameters import Tracked
-from whygrad.runfile.writer import RunWriter
 from whygrad.stats.accelerator.samples import Samples
 from whygrad.stats.kernel import Measured
 from whygrad.stats.library import library
@@ -51,7 +50,6 @@ class Before:
 class Recorder:
     """Turns tensors into matrices; one per session."""
 
-    writer: RunWriter
     refused: set[str]  # filled with what could not be measured
     arrivals: Arrivals
     _recorded: int = 0

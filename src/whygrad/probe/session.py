@@ -201,8 +201,8 @@ class Session:
         from whygrad.probe.installation import install
 
         self.options.folder.mkdir(parents=True, exist_ok=True)
-        writer = RunWriter(self.path, run_info(self), max_bytes=self.options.max_bytes)
-        self.recorder = Recorder(writer, self.refused, Arrivals(Backlog(writer), self.guard))
+        self.writer = RunWriter(self.path, run_info(self), max_bytes=self.options.max_bytes)
+        self.recorder = Recorder(self.refused, Arrivals(Backlog(self.writer), self.guard))
         self._undo = install(self)
         _active = self
         self.training.windows.open()
@@ -267,7 +267,7 @@ class Session:
         self.guard.run("accelerators", self.parameters.fetch_rows)
         raised = self._raised(error)
         self.guard.run("facts", lambda: write_facts(self, ended=True, raised=raised))
-        self.guard.run("run file", self.recorder.writer.close)
+        self.guard.run("run file", self.writer.close)
 
     def _raised(self, error: BaseException | None) -> Raised | None:
         if error is None:

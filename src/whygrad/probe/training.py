@@ -265,8 +265,8 @@ class Training:
             self._session.write()
         if tracked is not None:
             self._followed += 1
-        if tracked is not None and not was_recorded and may_be_calm(self._session, self._followed):
-            self._begin_calm(elapsed)
+            if not was_recorded and may_be_calm(self._session, self._followed):
+                self._begin_calm(elapsed)
 
     # -- steps that are only counted --------------------------------------------------------------------------------
 

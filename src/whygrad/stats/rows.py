@@ -13,6 +13,7 @@ import torch
 
 from whygrad.model import STATISTICS
 from whygrad.stats import fused
+from whygrad.stats.accelerator.transport import is_capturing
 from whygrad.stats.addresses import address
 from whygrad.stats.library import library
 from whygrad.stats.single import single_statistics
@@ -50,7 +51,7 @@ class Rows:
                 return index
             self._elsewhere[index] = single_statistics(tensor)
             return index
-        if refusal(tensor) is not None or _is_captured(tensor):
+        if refusal(tensor) is not None or (tensor.is_cuda and is_capturing()):
             return None
         found = single_statistics(tensor)  # before there is a row: it may fail
         index, _ = self._reserve(number)
@@ -83,8 +84,3 @@ class Rows:
                 new = torch.zeros(self._expected, _COLUMNS, dtype=torch.float64, device="cpu")
                 self._chunks.append((new, new.data_ptr()))
             return index, self._chunks[chunk][1] + at * _ROW_BYTES
-
-
-def _is_captured(tensor: torch.Tensor) -> bool:
-    """Return whether what is launched now becomes part of a CUDA graph of the program's."""
-    return tensor.is_cuda and torch.cuda.is_current_stream_capturing()

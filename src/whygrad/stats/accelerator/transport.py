@@ -100,6 +100,16 @@ class CudaTransport:
         return CudaMark(event)
 
 
+def is_in_use() -> bool:
+    """Return whether the program has used CUDA or ROCm."""
+    return bool(torch.cuda.is_initialized())  # type: ignore[no-untyped-call]
+
+
+def is_capturing() -> bool:
+    """Return whether what is launched now becomes part of a graph of the program's."""
+    return is_in_use() and torch.cuda.is_current_stream_capturing()
+
+
 @dataclass(frozen=True, slots=True)
 class CudaTransports:
     """The CUDA or ROCm devices of this process."""
@@ -108,11 +118,11 @@ class CudaTransports:
 
     def in_use(self) -> bool:
         """See `Transports`."""
-        return bool(torch.cuda.is_initialized())  # type: ignore[no-untyped-call]
+        return is_in_use()
 
     def is_capturing(self) -> bool:
         """See `Transports`."""
-        return self.in_use() and torch.cuda.is_current_stream_capturing()
+        return is_capturing()
 
     def to(self, device: torch.device) -> CudaTransport | None:
         """See `Transports`."""
