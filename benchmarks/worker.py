@@ -54,8 +54,19 @@ def main() -> None:
     while order := _wait().split():
         answer = obey(workload, habit, order[0], order[1:])
         answer |= watched()
-        answer["peak_mb"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        answer["peak_mb"] = _peak_mb()
         print(json.dumps(answer), flush=True)
+
+
+def _peak_mb() -> float:
+    """Return the most memory that this program has had, in MB.
+
+    `ru_maxrss` begins with what the process that started this one had: Linux keeps it across `exec`.
+    """
+    status = Path("/proc/self/status")
+    lines = status.read_text(encoding="ascii").splitlines() if status.exists() else []
+    peaks = [int(line.split()[1]) for line in lines if line.startswith("VmHWM:")]
+    return (peaks[0] if peaks else resource.getrusage(resource.RUSAGE_SELF).ru_maxrss) / 1024
 
 
 def _settle_allocator() -> None:
